@@ -22,7 +22,7 @@ from gridsched.inference.comparisons import Comparison, Pairs, best, compare, co
 from gridsched.inference.estimates import Estimate, difference, mean, ratio, share
 from gridsched.inference.evidence import FEWEST, IDENTICAL, Form
 from gridsched.inference.serial import relaxations
-from gridsched.inference.tables import summary
+from gridsched.inference.tables import summary, units_of
 
 __all__ = [
     "FEWEST",
@@ -41,4 +41,5 @@ __all__ = [
     "relaxations",
     "share",
     "summary",
+    "units_of",
 ]

@@ -94,16 +94,13 @@ def compare(
     >>> compare([base / 2 + noise, base + noise], base).significant.tolist()
     [-1, 0]
     """
-    left, right = sides(values, reference, weights, reference_weights)
-    assert right is not None
     memories = (relaxations, reference_relaxations)
-    test = of_pair(form, left, right, serial=serial, relaxations=memories)
-    single = test.probability()
-    count = int(np.count_nonzero(test.reason == "")) if comparisons is None else comparisons
-    count = max(count, 1)
+    test = of_pair(form, values, reference, weights, reference_weights, serial=serial, relaxations=memories)
+    count = max(int(np.count_nonzero(test.reason == "")) if comparisons is None else comparisons, 1)
+    corrected = test.probability() * count
     low, high = test.interval(1 - (1 - confidence) / count)
-    significant = _sign(test.value, single * count < 1 - confidence, form)
-    probability = np.minimum(single * count, 1.0)
+    significant = _sign(test.value, corrected < 1 - confidence, form)
+    probability = np.minimum(corrected, 1.0)
     return Comparison(test.value, low, high, test.number, test.reason, probability, significant)
 
 
@@ -137,34 +134,32 @@ def compare_pairs(
         As `compare`.
     """
     data = np.asarray(values, np.float64)
-    own = None if weights is None else np.broadcast_to(np.asarray(weights, np.float64), data.shape)
     size = len(data)
     first, second = np.triu_indices(size, 1)
-    left, right = sides(
+
+    counted = np.broadcast_to(np.asarray(1.0 if weights is None else weights, np.float64), data.shape)
+    memory = np.broadcast_to(np.asarray(np.nan if relaxations is None else relaxations, np.float64), size)
+    test = of_pair(
+        form,
         data[first],
         data[second],
-        None if own is None else own[first],
-        None if own is None else own[second],
+        counted[first],
+        counted[second],
+        serial=serial,
+        relaxations=(memory[first], memory[second]),
     )
-    assert right is not None
-    memory = None if relaxations is None else np.asarray(relaxations, np.float64)
-    memories = (None, None) if memory is None else (memory[first], memory[second])
-    test = of_pair(form, left, right, serial=serial, relaxations=memories)
-    single = test.probability()
-    corrected = holm(single)
+    corrected = holm(test.probability())
     sign = _sign(test.value, corrected < 1 - confidence, form)
+    inverse = divide(np.ones(len(first)), test.value) if form == "ratio" else -test.value
     found = Pairs(
         np.zeros((size, size), np.int64),
         np.full((size, size), np.nan),
         np.full((size, size), 1.0 if form == "ratio" else 0.0),
         np.full((size, size), "", object),
     )
-    inverse = divide(np.ones(len(first)), test.value) if form == "ratio" else -test.value
-    for rows, columns, signs, effects in ((first, second, sign, test.value), (second, first, -sign, inverse)):
-        found.significant[rows, columns] = signs
-        found.probability[rows, columns] = corrected
-        found.value[rows, columns] = effects
-        found.reason[rows, columns] = test.reason
+    sides_of_pairs = (sign, corrected, test.value, test.reason), (-sign, corrected, inverse, test.reason)
+    for matrix, one, other in zip(found, *sides_of_pairs, strict=True):
+        matrix[first, second], matrix[second, first] = one, other
     return found
 
 
@@ -198,12 +193,8 @@ def best(
         values, form, weights, serial=serial, relaxations=relaxations, confidence=confidence
     )
     means = sides(values, None, weights)[0].value
-    order = np.argsort(means, kind="stable")
-    order = order[~np.isnan(means[order])]
-    if not len(order):
-        return order
-    kept: NDArray[np.int64] = order[pairs.significant[order[0], order] == 0]
-    return kept
+    order = np.argsort(means, kind="stable")[: np.count_nonzero(~np.isnan(means))]
+    return np.asarray(order[pairs.significant[order[:1], order] == 0])
 
 
 def holm(probabilities: ArrayLike) -> Floats:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.inference.evidence import Evidence, of_mean, of_pair
-from gridsched.inference.units import Floats, divide, sides
+from gridsched.inference.units import Floats, divide
 
 
 class Estimate(NamedTuple):
@@ -70,8 +70,8 @@ def mean(
     >>> mean([3.0, 4.0, 5.0]).reason.item()
     '3 replicates; at least 5 are needed'
     """
-    left, _ = sides(values, None, weights)
-    return _estimate(of_mean(left, serial=serial, signed=signed, relaxations=relaxations), confidence)
+    found = of_mean(values, weights, serial=serial, signed=signed, relaxations=relaxations)
+    return _estimate(found, confidence)
 
 
 def difference(
@@ -114,10 +114,16 @@ def difference(
     >>> round(float(found.value), 3), round(float(found.low), 2), round(float(found.high), 2)
     (2.0, 1.85, 2.08)
     """
-    left, right = sides(values, reference, weights, reference_weights)
-    assert right is not None
-    memories = (relaxations, reference_relaxations)
-    return _estimate(of_pair("difference", left, right, serial=serial, relaxations=memories), confidence)
+    found = of_pair(
+        "difference",
+        values,
+        reference,
+        weights,
+        reference_weights,
+        serial=serial,
+        relaxations=(relaxations, reference_relaxations),
+    )
+    return _estimate(found, confidence)
 
 
 def ratio(
@@ -149,10 +155,16 @@ def ratio(
     ConfigurationError
         As `mean`.
     """
-    left, right = sides(values, reference, weights, reference_weights)
-    assert right is not None
-    memories = (relaxations, reference_relaxations)
-    return _estimate(of_pair("ratio", left, right, serial=serial, relaxations=memories), confidence)
+    found = of_pair(
+        "ratio",
+        values,
+        reference,
+        weights,
+        reference_weights,
+        serial=serial,
+        relaxations=(relaxations, reference_relaxations),
+    )
+    return _estimate(found, confidence)
 
 
 def share(successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> Estimate:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.inference.serial import BLOCKS, FEWEST_BLOCKS, corrected, dependence, in_blocks
-from gridsched.inference.units import Floats, Side, divide, logarithm
+from gridsched.inference.units import Floats, Side, divide, logarithm, sides
 
 Form = Literal["difference", "ratio"]
 
@@ -37,12 +37,8 @@ _ROUNDING = 1e-12
 _ANGLES = 64
 
 
-class Spread(NamedTuple):
-    """Ellipse of the logarithms of two means: standard errors along its half axes in triangular form."""
-
-    left: Floats
-    both: Floats
-    right: Floats
+Spread = tuple[Floats, Floats, Floats]
+"""Ellipse of the logarithms of two means: standard errors along its half axes in triangular form."""
 
 
 class Evidence(NamedTuple):
@@ -63,9 +59,8 @@ class Evidence(NamedTuple):
     """Where the estimate is the same without any unit."""
     copies: NDArray[np.bool_]
     """Where the units themselves are all the same, so that nothing is known of what would vary."""
-    logarithms: tuple[Floats, Floats] | None = None
-    """Logarithms of both means, where their difference is estimated."""
-    spread: Spread | None = None
+    ellipse: tuple[tuple[Floats, Floats], Spread] | None = None
+    """Logarithms of both means, and how far these may be off, where their difference is estimated."""
 
     def interval(self, confidence: float) -> tuple[Floats, Floats]:
         """Bounds at a nominal coverage, on the scale of the estimate."""
@@ -75,16 +70,15 @@ class Evidence(NamedTuple):
             raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
         reach = stdtrit(self.freedom, 0.5 + confidence / 2)
         low, high = self.centre - reach * self.error, self.centre + reach * self.error
-        if self.logarithms is not None and self.spread is not None:
-            found = _extremes(self.logarithms, self.spread, reach)
+        if self.ellipse is not None:
+            found = _extremes(*self.ellipse, reach)
             low, high = (np.where(self.is_log, *each) for each in zip(found, (low, high), strict=True))
         else:
-            low, high = (_scaled_back(bound, self.is_log) for bound in (low, high))
+            with np.errstate(over="ignore"):
+                low, high = (np.where(self.is_log, np.exp(bound), bound) for bound in (low, high))
         valid = self.reason == ""
-        low, high = (
-            np.where(self.identical, self.value, np.where(valid, bound, np.nan)) for bound in (low, high)
-        )
-        return low, high
+        low, high = (np.where(valid, bound, np.nan) for bound in (low, high))
+        return np.where(self.identical, self.value, low), np.where(self.identical, self.value, high)
 
     def probability(self) -> Floats:
         """Two-sided probability of an estimate this far from no effect; NaN where it is not estimable."""
@@ -106,46 +100,60 @@ class _Moments(NamedTuple):
     reason: NDArray[Any]
 
 
-def of_mean(left: Side, *, serial: bool, signed: bool, relaxations: ArrayLike | None = None) -> Evidence:
+def of_mean(
+    values: ArrayLike,
+    weights: ArrayLike | None,
+    *,
+    serial: bool,
+    signed: bool,
+    relaxations: ArrayLike | None = None,
+) -> Evidence:
     """Evidence of a mean; `signed` if it may be negative although no unit is."""
+    left, nothing = sides(values, None, weights)
     is_log = np.asarray(~((left.sums < 0).any(axis=-1) | signed))
-    value = left.value
-    nothing = Side(np.zeros_like(left.sums), left.weights)
     moments = _moments((left, nothing), is_log, (1.0, 0.0), serial=serial, relaxations=(relaxations, None))
-    centre = np.where(is_log, logarithm(value), value)
-    return _evidence(value, centre, np.sqrt(moments.first), moments, is_log, (left,), serial=serial)
+    centre = np.where(is_log, logarithm(left.value), left.value)
+    return _evidence(left.value, centre, moments, is_log, (left,), serial=serial)
 
 
 def of_pair(
-    form: Form, left: Side, right: Side, *, serial: bool, relaxations: Relaxations = (None, None)
+    form: Form,
+    values: ArrayLike,
+    reference: ArrayLike,
+    weights: ArrayLike | None,
+    reference_weights: ArrayLike | None,
+    *,
+    serial: bool,
+    relaxations: Relaxations = (None, None),
 ) -> Evidence:
     """Evidence of a paired difference or ratio."""
     if form not in ("difference", "ratio"):
         raise ConfigurationError(f"form is {form!r}; use difference or ratio")
-    sides = (left, right)
+    left, right = both = sides(values, reference, weights, reference_weights)
     negative = (left.sums < 0).any(axis=-1) | (right.sums < 0).any(axis=-1)
     one, other = left.value, right.value
     if form == "ratio":
         value, is_log = divide(one, other), np.ones(np.shape(one), np.bool_)
-        moments = _moments(sides, is_log, (1.0, 1.0), serial=serial, relaxations=relaxations)
+        moments = _moments(both, is_log, (1.0, 1.0), serial=serial, relaxations=relaxations)
+        why = np.where(negative, "a ratio needs values that are not negative", moments.reason)
+        moments = moments._replace(reason=why)
     else:
         value, is_log = one - other, np.asarray((one > 0) & (other > 0) & ~negative)
         scales = (np.where(is_log, mean, 1.0)[..., np.newaxis] for mean in (one, other))
-        moments = _moments(sides, is_log, tuple(scales), serial=serial, relaxations=relaxations)
-    centre = np.where(is_log, logarithm(one) - logarithm(other), value)
-    error = np.sqrt(moments.apart)
+        moments = _moments(both, is_log, tuple(scales), serial=serial, relaxations=relaxations)
+    logarithms = logarithm(one), logarithm(other)
+    centre = np.where(is_log, logarithms[0] - logarithms[1], value)
+    found = _evidence(value, centre, moments, is_log, both, serial=serial)
     if form == "ratio":
-        why = np.where(negative, "a ratio needs values that are not negative", moments.reason)
-        return _evidence(value, centre, error, moments._replace(reason=why), is_log, sides, serial=serial)
+        return found
     along = np.sqrt(moments.first)
     shared = np.nan_to_num(divide(moments.both, along))
     rest = np.sqrt(np.maximum(moments.second - shared**2, 0.0))
-    found = _evidence(value, centre, error, moments, is_log, sides, serial=serial)
-    return found._replace(logarithms=(logarithm(one), logarithm(other)), spread=Spread(along, shared, rest))
+    return found._replace(ellipse=(logarithms, (along, shared, rest)))
 
 
 def _moments(
-    sides: tuple[Side, Side],
+    both: tuple[Side, Side],
     is_log: NDArray[np.bool_],
     scales: tuple[Any, ...],
     *,
@@ -164,16 +172,16 @@ def _moments(
     def quantity(first: Floats, second: Floats) -> Floats:
         return np.asarray(first * scales[0] - second * scales[1])
 
-    present = sides[0].present
+    present = both[0].present
     number = np.count_nonzero(present, axis=-1)
     if not serial:
         reason = np.full(np.shape(number), "", object)
-        return _moments_of(*points(sides), np.ones(np.shape(number)), number, reason)
-    fine = dependence(quantity(*points(sides)), present)
+        return _moments_of(*points(both), np.ones(np.shape(number)), number, reason)
+    fine = dependence(quantity(*points(both)), present)
     found = []
     for size in BLOCKS:
         edges = in_blocks(present.shape[-1], size)
-        long = (sides[0].merged(edges), sides[1].merged(edges))
+        long = both[0].merged(edges), both[1].merged(edges)
         first, second = points(long)
         inflation, reason = corrected(quantity(first, second), long[0].present, fine, number, relaxations)
         counted = np.count_nonzero(long[0].present, axis=-1)
@@ -202,21 +210,13 @@ def _wider(one: _Moments, other: _Moments) -> _Moments:
     from scipy.special import stdtrit
 
     widths = [stdtrit(each.freedom, 0.975) ** 2 * each.apart for each in (one, other)]
-    chosen = widths[0] > widths[1]
-    return _Moments(
-        np.where(chosen, one.first, other.first),
-        np.where(chosen, one.both, other.both),
-        np.where(chosen, one.second, other.second),
-        np.where(chosen, one.apart, other.apart),
-        np.where(chosen, one.freedom, other.freedom),
-        np.where(one.reason == "", other.reason, one.reason),
-    )
+    wider = [np.where(widths[0] > widths[1], *parts) for parts in zip(one[:-1], other[:-1], strict=True)]
+    return _Moments._make([*wider, np.where(one.reason == "", other.reason, one.reason)])
 
 
 def _evidence(
     value: Floats,
     centre: Floats,
-    error: Floats,
     moments: _Moments,
     is_log: NDArray[np.bool_],
     sides: tuple[Side, ...],
@@ -224,7 +224,8 @@ def _evidence(
     serial: bool,
 ) -> Evidence:
     """Evidence with the reasons that are the same for all."""
-    name = "blocks" if serial else "replicates"
+    name, fewest = ("blocks", FEWEST_BLOCKS) if serial else ("replicates", FEWEST)
+    error = np.sqrt(moments.apart)
     number = np.count_nonzero(sides[0].present, axis=-1)
     undefined = np.zeros(np.shape(value), np.bool_)
     copies, size = np.ones(np.shape(value), np.bool_), np.zeros(np.shape(value))
@@ -233,16 +234,32 @@ def _evidence(
         copies &= _extent(side.units) <= _ROUNDING * np.abs(side.value)
         size = np.maximum(size, np.abs(np.where(is_log, 1.0, side.value)))
     identical = (number > 1) & ~np.isnan(value) & (copies | (~undefined & (error <= _ROUNDING * size)))
-    reason = np.where(is_log & (error > _SCATTER), f"the {name} scatter too much", moments.reason)
-    reason = np.where(undefined, f"too few {name} above 0", reason)
-    reason = np.where(moments.reason == "", reason, moments.reason)
-    fewest = FEWEST_BLOCKS if serial else FEWEST
-    for count in range(1, fewest):
-        units = name if count > 1 else name.removesuffix("s")
-        reason = np.where(number == count, f"{count} {units}; at least {fewest} are needed", reason)
-    reason = np.where(identical, f"{IDENTICAL} {name}", reason)
-    reason = np.where(np.isnan(value) & (number > 0), "the reference is 0", reason)
-    reason = np.where(number == 0, f"no {name}", reason)
+    few = [
+        f"{count} {name if count > 1 else name.removesuffix('s')}; at least {fewest} are needed"
+        for count in range(fewest)
+    ]
+    # of several reasons the first one is given
+    reason = np.select(
+        [
+            number == 0,
+            np.isnan(value),
+            identical,
+            number < fewest,
+            moments.reason != "",
+            undefined,
+            is_log & (error > _SCATTER),
+        ],
+        [
+            f"no {name}",
+            "the reference is 0",
+            f"{IDENTICAL} {name}",
+            np.array(few, object)[np.minimum(number, fewest - 1)],
+            moments.reason,
+            f"too few {name} above 0",
+            f"the {name} scatter too much",
+        ],
+        "",
+    )
     return Evidence(
         np.asarray(value),
         np.asarray(centre),
@@ -290,15 +307,8 @@ def _extremes(logarithms: tuple[Floats, Floats], spread: Spread, reach: Floats) 
     return bounds[0], bounds[1]
 
 
-def _scaled_back(bound: Floats, is_log: NDArray[np.bool_]) -> Floats:
-    """Bounds on the scale of the estimate."""
-    with np.errstate(over="ignore"):
-        return np.where(is_log, np.exp(bound), bound)
-
-
 def _extent(units: Floats) -> Floats:
     """Largest less smallest of what is known; infinite without anything."""
-    known = ~np.isnan(units)
-    high = np.where(known, units, -np.inf).max(axis=-1, initial=-np.inf)
-    low = np.where(known, units, np.inf).min(axis=-1, initial=np.inf)
-    return np.where(known.any(axis=-1), high - np.where(known.any(axis=-1), low, 0.0), np.inf)
+    high = np.fmax.reduce(units, axis=-1, initial=-np.inf)
+    # without anything -inf less inf
+    return np.asarray(np.abs(high - np.fmin.reduce(units, axis=-1, initial=np.inf)))

@@ -63,18 +63,16 @@ def relaxations(jobs: ArrayLike, busy: ArrayLike, variability: ArrayLike) -> Flo
     >>> relaxations(10_000, 0.5, 25.0).item()
     100.0
     """
-    found: Floats = divide(
+    return divide(
         np.asarray(jobs, np.float64) * (1.0 - np.asarray(busy, np.float64)) ** 2,
         np.asarray(variability, np.float64),
     )
-    return found
 
 
 def in_blocks(length: int, size: int) -> NDArray[np.int64]:
     """Where long blocks begin among so many given ones."""
     size = min(size, max(length, 1))
-    edges: NDArray[np.int64] = np.arange(size) * length // size
-    return edges
+    return np.asarray(np.arange(size) * length // size)
 
 
 def dependence(points: Floats, present: NDArray[np.bool_]) -> Floats:
@@ -91,8 +89,7 @@ def dependence(points: Floats, present: NDArray[np.bool_]) -> Floats:
     lagged = (points[..., 1:] * points[..., :-1]).sum(axis=-1)
     correlation = np.nan_to_num(divide(lagged, (points**2).sum(axis=-1)))
     correlation = np.clip(correlation + (1 + 4 * correlation) / np.maximum(number, 1), 0.0, 0.99)
-    factor: Floats = (1 + correlation) / (1 - correlation)
-    return factor
+    return np.asarray((1 + correlation) / (1 - correlation))
 
 
 def corrected(
@@ -122,19 +119,15 @@ def corrected(
     reason : str array
         Empty where there is a valid interval.
     """
-    independent = given / fine
+    one, other = (np.asarray(np.nan if each is None else each, np.float64) for each in relaxations)
+    apart = np.abs(divide(np.ones(one.shape), one) - divide(np.ones(other.shape), other))
     shortage = SHORTAGE * np.maximum(divide(fine - 1.0, given * np.ones_like(fine)), 0.0)
     inflation = dependence(points, present) * (1.0 + np.nan_to_num(shortage))
-    reason = np.full(np.shape(given), "", object)
+    short = (given / fine < FEWEST_INDEPENDENT) | (np.fmin(one, other) < FEWEST_RELAXATIONS)
     memory = "the memory of the queue is longer than the log allows"
-    short = independent < FEWEST_INDEPENDENT
-    one, other = (np.asarray(np.nan if each is None else each, np.float64) for each in relaxations)
-    short = short | (np.fmin(one, other) < FEWEST_RELAXATIONS)
-    apart = np.abs(divide(np.ones(one.shape), one) - divide(np.ones(other.shape), other))
-    inflation = inflation * (1.0 + UNLIKE * np.nan_to_num(apart))
-    reason = np.where(short, memory, reason)
+    reason = np.where(short, memory, np.asarray("", object))
     reason = np.where(_trend(points, present), "no steady state: it rises or falls along the log", reason)
-    return inflation, reason
+    return inflation * (1.0 + UNLIKE * np.nan_to_num(apart)), reason
 
 
 def _trend(points: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -147,5 +140,4 @@ def _trend(points: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     rest = np.where(present, points - slope[..., np.newaxis] * time, 0.0)
     variance = dependence(rest, present) * (rest**2).sum(axis=-1) / (number - 2)
     error = np.sqrt(divide(variance, spread))
-    steep: NDArray[np.bool_] = np.abs(slope) > TREND * error
-    return steep
+    return np.asarray(np.abs(slope) > TREND * error)

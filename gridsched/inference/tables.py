@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.inference.comparisons import compare
 from gridsched.inference.estimates import mean
 from gridsched.inference.evidence import Form
+from gridsched.inference.units import Floats
 
 
 def summary(
@@ -71,43 +72,15 @@ def summary(
     >>> found[["scheduler", "value", "number", "significant"]].round(2).values.tolist()
     [['fcfs', 9.5, 5, 1], ['easy', 4.54, 5, 0]]
     """
-    by = list(by)
-    use_weights = weighted or serial
-    needed = [*by, "replicate", "value", *(["number"] if use_weights else [])]
-    missing = [name for name in (*needed, *(reference or {})) if name not in table.columns]
-    if missing or not by:
-        raise ConfigurationError(
-            f"table of measures: no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}"
-            if missing
-            else "by: give at least one column"
-        )
-    keys = table[by].drop_duplicates(ignore_index=True)
-    rows = table.groupby(by, sort=False, dropna=False).ngroup().to_numpy()
-    units = pd.factorize(table["replicate"], sort=True)[0]
-    twice = pd.Series(rows * (units.max(initial=0) + 1) + units).duplicated().to_numpy()
-    if twice.any():
-        where = table.iloc[int(np.flatnonzero(twice)[0])]
-        cell = ", ".join(f"{name} {where[name]}" for name in (*by, "replicate"))
-        raise ConfigurationError(
-            f"table of measures: two values for {cell}; name what tells them apart in by"
-        )
-
-    def matrix(column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        cells = np.full((len(keys), int(units.max(initial=-1)) + 1), np.nan)
-        cells[rows, units] = table[column].to_numpy(np.float64)
-        return cells
-
-    values = matrix("value")
-    weights = matrix("number") if use_weights else None
-    memory = None
-    if serial and "relaxations" in table.columns:
-        memory = np.fmin.reduce(matrix("relaxations"), axis=1)
+    keys, values, weights, memory = units_of(
+        table, by, weighted=weighted, serial=serial, needs=reference or ()
+    )
     estimate = mean(values, weights, serial=serial, signed=signed, relaxations=memory, confidence=confidence)
     result = keys.assign(**estimate._asdict())
-    if reference is None:
+    if not reference:
         return result
     places = keys.reset_index(names="_place")
-    wanted = keys.assign(**reference)[by].merge(places, on=by, how="left")["_place"].to_numpy(np.float64)
+    wanted = keys.assign(**reference).merge(places, on=[*by], how="left")["_place"].to_numpy(np.float64)
     known = ~np.isnan(wanted)
     place = np.where(known, wanted, 0).astype(np.int64)
     base = np.where(known[:, np.newaxis], values[place], np.nan)
@@ -133,3 +106,57 @@ def summary(
             "significant": found.significant,
         }
     )
+
+
+def units_of(
+    table: pd.DataFrame, by: Sequence[str], *, weighted: bool, serial: bool, needs: Iterable[str] = ()
+) -> tuple[pd.DataFrame, Floats, Floats | None, Floats | None]:
+    """Units of a table of measures as arrays, which have a row a key and a column a replicate.
+
+    Parameters
+    ----------
+    table, by, weighted, serial
+        See `summary`.
+    needs : iterable of str
+        Further columns that the table has to have.
+
+    Returns
+    -------
+    keys : pandas.DataFrame
+        In order of first appearance.
+    values : float array
+        NaN where a unit is absent.
+    weights : float array or None
+        Number of jobs, where units count by it.
+    relaxations : float array or None
+        How many times the log holds the memory of its queue, one number a key, where it is known.
+    """
+    by = list(by)
+    use_weights = weighted or serial
+    needed = [*by, "replicate", "value", *(["number"] if use_weights else []), *needs]
+    missing = [name for name in needed if name not in table]
+    if missing or not by:
+        raise ConfigurationError(
+            f"table of measures: no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}"
+            if missing
+            else "by: give at least one column"
+        )
+    twice = table.duplicated([*by, "replicate"])
+    if twice.any():
+        where = table[twice].iloc[0]
+        cell = ", ".join(f"{name} {where[name]}" for name in (*by, "replicate"))
+        raise ConfigurationError(
+            f"table of measures: two values for {cell}; name what tells them apart in by"
+        )
+    rows = table.groupby(by, sort=False, dropna=False).ngroup().to_numpy()
+    columns, replicates = pd.factorize(table["replicate"], sort=True)
+    keys = table[by].drop_duplicates(ignore_index=True)
+
+    def matrix(column: str) -> Floats:
+        cells = np.full((len(keys), len(replicates)), np.nan)
+        cells[rows, columns] = table[column].to_numpy(np.float64)
+        return cells
+
+    known = serial and "relaxations" in table
+    memory = np.fmin.reduce(matrix("relaxations"), axis=1) if known else None
+    return keys, matrix("value"), matrix("number") if use_weights else None, memory

@@ -71,8 +71,8 @@ def sides(
     reference: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     reference_weights: ArrayLike | None = None,
-) -> tuple[Side, Side | None]:
-    """Both sides in one shape, without the units that one of them lacks.
+) -> tuple[Side, Side]:
+    """Both sides in one shape, without the units that one of them lacks; 0 as reference where there is none.
 
     Parameters
     ----------
@@ -87,12 +87,11 @@ def sides(
     ConfigurationError
         If there is no axis of units, a number is infinite, a weight negative, or shapes do not fit.
     """
-    given = {"values": values, "weights": weights}
-    if reference is not None:
-        given |= {
-            "reference": reference,
-            "reference_weights": weights if reference_weights is None else reference_weights,
-        }
+    compared = {
+        "reference": reference,
+        "reference_weights": weights if reference_weights is None else reference_weights,
+    }
+    given = {"values": values, "weights": weights, **({} if reference is None else compared)}
     arrays = {name: _array(name, part) for name, part in given.items() if part is not None}
     lengths = {name: part.shape[-1] for name, part in arrays.items()}
     if len(set(lengths.values())) > 1:
@@ -104,16 +103,18 @@ def sides(
         found = ", ".join(f"{name} {part.shape}" for name, part in arrays.items())
         raise ConfigurationError(f"shapes do not broadcast: {found}") from None
     parts = {name: np.broadcast_to(part, shape) for name, part in arrays.items()}
-    present = np.ones(shape, np.bool_)
-    for name, part in parts.items():
-        present &= (part > 0) if name.endswith("weights") else ~np.isnan(part)
+    present = np.logical_and.reduce(
+        [part > 0 if name.endswith("weights") else ~np.isnan(part) for name, part in parts.items()]
+    )
 
     def side(name: str, by: str) -> Side:
         counted = np.where(present, parts.get(by, 1.0), 0.0)
         return Side(np.where(present, parts[name], 0.0) * counted, counted)
 
     left = side("values", "weights")
-    return left, None if reference is None else side("reference", "reference_weights")
+    if reference is None:
+        return left, Side(np.zeros_like(left.sums), left.weights)
+    return left, side("reference", "reference_weights")
 
 
 def _array(name: str, values: ArrayLike) -> Floats:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
 from gridsched.experiments.specification import Specification
-from gridsched.presentation.sentences import count, listed, name, percent, value_text
-
-Attributes = Mapping[str, Any]
-
-NOTHING = ["No run has a value."]
+from gridsched.presentation.findings import NOTHING
+from gridsched.presentation.sentences import Attributes, count, extremes, listed, name, percent, value_text
 
 
 def averages(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
@@ -53,16 +47,16 @@ def trade(numbers: pd.DataFrame, specification: Specification, attributes: Attri
     if not {"supplied", "local_work"} <= set(table):
         return NOTHING
     total = table.groupby(level="scheduler", sort=False).sum()
-    share = (total["supplied"] / (total["supplied"] + total["local_work"])).sort_values()
-    low, high = share.index[0], share.index[-1]
-    if not share[high]:
+    share = (total["supplied"] / (total["supplied"] + total["local_work"])).rename("share").sort_values()
+    low, high = share.iloc[0], share.iloc[-1]
+    if not high:
         return ["No cluster works for users of another."]
-    ends = f"{percent(share[low])} ({name(low)}) to {percent(share[high])} ({name(high)})"
-    most = table.loc[high]["supplied"]
+    who, most = name(share.index[-1]), table.loc[share.index[-1]]["supplied"]
+    ends = extremes(share.reset_index(), lambda row: percent(row["share"]))
     return [
-        f"{percent(share[high])} of the work is done for users of another cluster under {name(high)}."
-        if percent(share[low]) == percent(share[high])
+        f"{percent(high)} of the work is done for users of another cluster under {who}."
+        if percent(low) == percent(high)
         else f"The share of the work that is done for users of another cluster ranges from {ends}.",
-        f"Under {name(high)}, {str(most.idxmax()).removeprefix('cluster ')} does most of it "
+        f"Under {who}, {str(most.idxmax()).removeprefix('cluster ')} does most of it "
         f"({value_text(most.max(), 'h')}).",
     ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import xarray as xr
 
 from gridsched.experiments.machines import FATES
-from gridsched.experiments.parts import ClusterConfig, FailuresConfig
+from gridsched.experiments.parts import FailuresConfig
 from gridsched.figures.style import duration, number
 from gridsched.presentation.tables import PageTable
 
@@ -27,18 +26,12 @@ def failures_told(study: Any) -> list[str]:
     """One line for each way in which nodes fail: where, how often, and what becomes of jobs; none without."""
     lines = []
     for scenario in getattr(study, "scenarios", ()):
-        failing = [each for each in getattr(scenario, "machines", ()) if each.failures is not None]
-        for failures in dict.fromkeys(each.failures for each in failing):
-            own = [each for each in failing if each.failures == failures]
-            lines.append(f"{_where(scenario, own)}: {_how(failures)}")
+        machines = getattr(scenario, "machines", ())
+        for failures in dict.fromkeys(each.failures for each in machines if each.failures is not None):
+            own = [each.name for each in machines if each.failures == failures]
+            where = "" if len(own) == len(machines) else f", {', '.join(own)}"
+            lines.append(f"{scenario.name}{where}: {_how(failures)}")
     return lines
-
-
-def _where(scenario: Any, failing: Sequence[ClusterConfig]) -> str:
-    """The scenario, and which of its clusters fail so if not all do."""
-    if len(failing) == len(scenario.machines):
-        return str(scenario.name)
-    return f"{scenario.name}, {', '.join(each.name for each in failing)}"
 
 
 def _how(failures: FailuresConfig) -> str:
@@ -52,15 +45,14 @@ def _how(failures: FailuresConfig) -> str:
             f"Nodes fail{together} after {duration(failures.mean_time_between)} on average{shape} and are "
             f"repaired after {duration(failures.mean_repair)}, drawn at random."
         )
-    text += f" {_REQUEUED[failures.requeue]}"
-    if failures.requeue == "lost":
-        return f"{text}."
-    if not failures.checkpoint_interval:
-        return f"{text}, and starts again from the beginning."
-    return (
-        f"{text}, and continues from its last checkpoint: one after every "
-        f"{duration(failures.checkpoint_interval)} of work, which takes {duration(failures.checkpoint_cost)}."
-    )
+    restart = ", and starts again from the beginning."
+    if failures.checkpoint_interval:
+        restart = (
+            f", and continues from its last checkpoint: one after every "
+            f"{duration(failures.checkpoint_interval)} of work, which takes "
+            f"{duration(failures.checkpoint_cost)}."
+        )
+    return f"{text} {_REQUEUED[failures.requeue]}{'.' if failures.requeue == 'lost' else restart}"
 
 
 def outcome_table(dataset: xr.Dataset) -> PageTable | None:
@@ -69,28 +61,25 @@ def outcome_table(dataset: xr.Dataset) -> PageTable | None:
     if not known:
         return None
     means = dataset[known]
-    if "replicate" in means.dims:
-        means = means.mean("replicate")
+    means = means.mean("replicate") if "replicate" in means.dims else means
     frame = means.to_dataframe()[known].dropna(subset=known[:1])
     if isinstance(frame.index, pd.MultiIndex):
-        frame.index = frame.index.remove_unused_levels()
-        alike = [
-            name for name, level in zip(frame.index.names, frame.index.levels, strict=True) if len(level) == 1
-        ]
-        frame = frame.droplevel(alike[: frame.index.nlevels - 1])
+        labels = frame.index.to_frame()
+        # what all runs have in common does not tell them apart
+        several = [name for name in labels if labels[name].nunique() > 1] or [labels.columns[-1]]
+        frame.index = [", ".join(map(str, run)) for run in labels[several].itertuples(index=False)]
     shown = [name for name in known if name in _ALWAYS or frame[name].any()]
+    rows = [
+        [
+            str(run),
+            *(f"{row[name]:.1%}" if name.endswith("_share") else number(row[name]) for name in shown),
+        ]
+        for run, row in frame[shown].head(MAX_ROWS).iterrows()
+    ]
     more = f"; {len(frame) - MAX_ROWS:,} more runs are in the dataset" if len(frame) > MAX_ROWS else ""
-    rows = []
-    for place, row in zip(frame.index[:MAX_ROWS], frame[shown].to_dict("records"), strict=False):
-        name = ", ".join(map(str, place)) if isinstance(place, tuple) else str(place)
-        rows.append([name, *(_text(each, float(row[each])) for each in shown)])
     caption = f"Job outcomes where nodes fail, means over replicates{more}"
     return PageTable(caption, ["run", *(FATES[name] for name in shown)], rows)
 
 
 _ALWAYS = ("executions_killed", "extra_work_share")
 """What is shown even if it is nothing."""
-
-
-def _text(name: str, value: float) -> str:
-    return f"{value:.1%}" if name.endswith("_share") else number(value)

@@ -13,10 +13,7 @@ from gridsched.experiments.tasks import function_at
 from gridsched.figures import style
 from gridsched.presentation import findings, forms, grids
 
-Draw = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], Figure]
-Find = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], list[str]]
-
-_FORMS: dict[FormName, tuple[Draw, Find]] = {
+_FORMS: dict[FormName, tuple[Callable[..., Figure], Callable[..., list[str]]]] = {
     "ranking": (forms.ranking, findings.ranking),
     "response": (forms.response, findings.response),
     "distribution": (forms.distribution, findings.distribution),
@@ -26,6 +23,7 @@ _FORMS: dict[FormName, tuple[Draw, Find]] = {
 }
 
 
+@style.styled
 def draw(
     specification: Specification, numbers: pd.DataFrame, attributes: Mapping[str, Any] | None = None
 ) -> style.Drawing:
@@ -40,25 +38,19 @@ def draw(
     attributes : mapping, optional
         Of the dataset of the study, for the name of the reference.
     """
-
-    @style.styled
-    def made() -> style.Drawing:
-        if numbers.empty or not numbers["value"].notna().any():
-            figure = style.new_figure(1.0)
-            style.no_data(figure.subplots(), "no values")
-            return figure, numbers
-        return _FORMS[specification.form][0](numbers, specification, attributes or {}), numbers
-
-    return made()
+    if numbers.empty or not numbers["value"].notna().any():
+        figure = style.new_figure(1.0)
+        style.no_data(figure.subplots(), "no values")
+        return figure, numbers
+    return _FORMS[specification.form][0](numbers, specification, attributes or {}), numbers
 
 
 def finding(
     specification: Specification, numbers: pd.DataFrame, attributes: Mapping[str, Any] | None = None
 ) -> list[str]:
     """What a figure shows: sentences, the first of which is its headline."""
-    found: Find
     if specification.finding:
-        found = function_at(specification.finding)
+        found: Callable[..., list[str]] = function_at(specification.finding)
     elif specification.form in _FORMS:
         found = _FORMS[specification.form][1]
     else:

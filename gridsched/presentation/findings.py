@@ -6,7 +6,7 @@ comparison is stated only where `gridsched.inference` tested that very pair.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,36 +15,42 @@ import pandas as pd
 from gridsched.experiments.specification import Specification
 from gridsched.metrics.measure import Measure
 from gridsched.presentation.sentences import (
+    Attributes,
+    Row,
+    capital,
     count,
     estimate_text,
+    extremes,
+    first_measure,
     joined,
     known_measure,
     listed,
     name,
     percent,
-    sentence,
     value_text,
 )
-
-Attributes = Mapping[str, Any]
-Row = Mapping[Any, Any]
 
 NOTHING = ["No run has a value."]
 
 MAX_FACETS = 2
 """Scenarios that sentences speak of one by one."""
 
+MAX_LANES = 2
+"""Kinds of estimates, or other lanes of a ranking, that sentences speak of."""
+
 
 # --- what findings share --------------------------------------------------------------------------
 
 
-def first_measure(numbers: pd.DataFrame) -> tuple[pd.DataFrame, Measure]:
-    """Rows of the first measure of a figure, which sentences speak of."""
-    own = numbers[numbers["measure"] == numbers["measure"].iloc[0]]
-    return own, known_measure(str(own["measure"].iloc[0]).removesuffix("_series"))
+def without_bounds(numbers: pd.DataFrame, attributes: Attributes, *others: Any) -> pd.DataFrame:
+    """Rows of schedulers: without ideal machines, which are bounds, and without others."""
+    if "scheduler" not in numbers:
+        return numbers
+    return numbers[~numbers["scheduler"].isin([*attributes.get("bounds", []), *others])]
 
 
-def _facets(numbers: pd.DataFrame, specification: Specification) -> list[tuple[str, pd.DataFrame]]:
+def facets_of(numbers: pd.DataFrame, specification: Specification) -> list[tuple[str, pd.DataFrame]]:
+    """Rows of each panel, with its label."""
     if specification.facets not in numbers:
         return [("", numbers)]
     return [(str(label), part) for label, part in numbers.groupby(specification.facets, sort=False)]
@@ -58,11 +64,6 @@ def _value(value: float, known: Measure) -> str:
     return value_text(value, known.unit, share=known.share)
 
 
-def _capital(text: str) -> str:
-    """A sentence of measures, which begin with a small letter; names keep theirs."""
-    return text[:1].upper() + text[1:]
-
-
 # --- rankings -------------------------------------------------------------------------------------
 
 
@@ -72,29 +73,18 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
         return plain_ranking(numbers, specification)
     own, known = first_measure(numbers)
     lanes = list(dict.fromkeys(own[specification.lanes])) if specification.lanes in own else [""]
-    if len(lanes) == 1:
-        return _of_lane(own, known, specification, attributes, "")
-    found = [
-        _of_lane(own[own[specification.lanes] == lane], known, specification, attributes, f" ({name(lane)})")
-        for lane in lanes[:MAX_LANES]
-    ]
+    found = []
+    for lane in lanes[:MAX_LANES]:
+        several = len(lanes) > 1
+        part = own[own[specification.lanes] == lane] if several else own
+        words = f"{known.words} ({name(lane)})" if several else known.words
+        ranked = {
+            facet: _Ranking(rows, known, words, specification, attributes)
+            for facet, rows in facets_of(part, specification)
+        }
+        found.append(_several(ranked) if len(ranked) > 1 else next(iter(ranked.values())).sentences())
     # the headlines of all, then what more there is to say of the first
     return [*(lines[0] for lines in found), *found[0][1:]]
-
-
-MAX_LANES = 2
-"""Kinds of estimates, or other lanes of a ranking, that sentences speak of."""
-
-
-def _of_lane(
-    own: pd.DataFrame, known: Measure, specification: Specification, attributes: Attributes, lane: str
-) -> list[str]:
-    """Sentences on one lane of a ranking."""
-    facets = _facets(own, specification)
-    ranked = [(facet, _Ranking(part, known, specification, attributes, lane)) for facet, part in facets]
-    if len(ranked) == 1:
-        return ranked[0][1].sentences()
-    return _several(ranked)
 
 
 class _Ranking:
@@ -104,38 +94,36 @@ class _Ranking:
         self,
         part: pd.DataFrame,
         known: Measure,
+        words: str,
         specification: Specification,
         attributes: Attributes,
-        lane: str,
     ) -> None:
-        self.part, self.known, self.specification = part, known, specification
-        self.words = f"{known.words}{lane}"
+        self.part, self.known, self.words, self.specification = part, known, words, specification
         self.hue, self.relation = specification.hue, specification.relation
-        of_schedulers = specification.reference == "scheduler"
-        self.reference = name(attributes.get("reference", "")) if of_schedulers else "the baseline"
         self.better = 1 if known.better == "higher" else -1
         self.sides = ("lower", "higher") if self.better < 0 else ("higher", "lower")
-        self.compared = _compared(part, specification, attributes)
-        bounds = set(attributes.get("bounds", [])).intersection(part.get("scheduler", ()))
-        self.aside = " (ideal bounds aside)" if bounds and of_schedulers else ""
+        self.most = "lowest" if self.better < 0 else "highest"
+        self.reference, self.aside = "the baseline", ""
+        self.compared = part[part[self.relation].notna()]
+        if specification.reference == "scheduler":
+            self.reference = name(attributes.get("reference", ""))
+            self.compared = without_bounds(self.compared, attributes, attributes.get("reference"))
+            if len(without_bounds(part, attributes)) < len(part):
+                self.aside = " (ideal bounds aside)"
+        elif "baseline" in part:
+            self.compared = self.compared[self.compared["scenario"] != self.compared["baseline"]]
         self.tested = self.compared[self.compared["probability"].notna()]
         order = self.tested.sort_values(self.relation, ascending=self.better < 0, kind="stable")
         self.best: Row | None = None if order.empty else order.iloc[0].to_dict()
+        self.winner, self.equal = "", list[Any]()
+        if self.best is not None and self.best["significant"] == self.better:
+            first, rows = self.best[self.hue], self.tested.to_dict("records")
+            self.winner = name(first)
+            self.equal = [row[self.hue] for row in rows if row.get("best") and row[self.hue] != first]
 
-    @property
-    def winner(self) -> str:
-        """Who is significantly better than the reference, and best; nobody otherwise."""
-        if self.best is None or self.best["significant"] != self.better:
-            return ""
-        return name(self.best[self.hue])
-
-    @property
-    def equal(self) -> list[Any]:
-        """Who does not differ significantly from the winner."""
-        if not self.winner or self.best is None:
-            return []
-        rows = self.tested.to_dict("records")
-        return [row[self.hue] for row in rows if row.get("best") and row[self.hue] != self.best[self.hue]]
+    def against(self, side: str) -> str:
+        """How somebody differs from the reference who does so significantly."""
+        return f"significantly {side} {self.words} than {self.reference}"
 
     def sentences(self) -> list[str]:
         """Sentences, the headline first."""
@@ -144,26 +132,27 @@ class _Ranking:
         reasons = self.compared[f"{self.relation}_reason"].astype(str)
         if self.best is None or reasons.str.startswith("identical").all():
             return [self.not_estimable(self.compared)]
-        ahead = int((self.tested["significant"] == self.better).sum())
-        behind = int((self.tested["significant"] == -self.better).sum())
-        lines = [self.headline(behind), self.equals()]
-        if len(self.tested) > 1 and ahead + behind:
-            lines.append(self.tally(ahead, behind))
+        ahead, behind = (int((self.tested["significant"] == s).sum()) for s in (self.better, -self.better))
         missing = self.compared[self.compared["probability"].isna()]
-        if len(missing):
-            lines.append(self.not_estimable(missing, of=f" of {listed(missing[self.hue])}"))
+        lines = [
+            self.headline(self.best, behind),
+            self.equals(),
+            self.tally(ahead, behind) if len(self.tested) > 1 and ahead + behind else "",
+            self.not_estimable(missing, of=f" of {listed(missing[self.hue])}") if len(missing) else "",
+        ]
         return [line for line in lines if line]
 
-    def headline(self, behind: int) -> str:
+    def headline(self, best: Row, behind: int) -> str:
         """Who is best, if anybody is significantly better than the reference."""
-        if self.winner and self.best is not None:
-            word = "lowest" if self.better < 0 else "highest"
-            ratio = self.relation == "ratio"
-            size = estimate_text(self.best, of="ratio") if ratio else self.difference(self.best)
-            against = f"of that of {self.reference}" if ratio else f"against {self.reference}"
-            return f"{self.winner} has the {word} {self.words}{self.aside}: {size} {against}."
+        if self.winner:
+            if self.relation == "ratio":
+                size = f"{estimate_text(best, of='ratio')} of that of"
+            else:
+                known = self.known
+                size = f"{estimate_text(best, known.unit, share=known.share, of='difference')} against"
+            return f"{self.winner} has the {self.most} {self.words}{self.aside}: {size} {self.reference}."
         if behind:
-            return f"No scheduler has a significantly {self.sides[0]} {self.words} than {self.reference}."
+            return f"No scheduler has a {self.against(self.sides[0])}."
         return f"No scheduler differs significantly from {self.reference} in {self.words}."
 
     def equals(self) -> str:
@@ -173,12 +162,7 @@ class _Ranking:
         if not self.equal:
             return f"All other schedulers differ significantly from {self.winner}{self.aside}."
         do = "does" if len(self.equal) == 1 else "do"
-        return sentence(f"{listed(self.equal, 3)} {do} not differ significantly from {self.winner}")
-
-    def difference(self, row: Row) -> str:
-        """A difference with its interval."""
-        ends = {"value": "difference", "low": "difference_low", "high": "difference_high"}
-        return _shown({key: row[column] for key, column in ends.items()}, self.known)
+        return f"{listed(self.equal, 3)} {do} not differ significantly from {self.winner}."
 
     def tally(self, ahead: int, behind: int) -> str:
         """How many are significantly better and worse than the reference, how many do not differ."""
@@ -186,8 +170,7 @@ class _Ranking:
         what = "schedulers" if self.hue == "scheduler" else "scenarios"
         rest = len(self.tested) - ahead - behind
         number, side = told[0]
-        have = "has" if number == 1 else "have"
-        first = f"{have} a significantly {side} {self.words} than {self.reference}"
+        first = f"{'has' if number == 1 else 'have'} a {self.against(side)}"
         if len(told) == 1 and not rest:
             return f"{'Both' if number == 2 else f'All {count(number)}'} {what} {first}."
         parts = [f"{count(number)} {first}", *(f"{count(more)} a {word} one" for more, word in told[1:])]
@@ -203,45 +186,33 @@ class _Ranking:
         return f"The difference{of} from {self.reference} in {self.words} is not estimable: {reasons[0]}."
 
 
-def _compared(part: pd.DataFrame, specification: Specification, attributes: Attributes) -> pd.DataFrame:
-    """Rows that are compared with the reference: other than itself, and no bounds."""
-    own = part[part[specification.relation].notna()]
-    if specification.reference == "scheduler":
-        left_out = {attributes.get("reference"), *attributes.get("bounds", [])}
-        return own[~own["scheduler"].isin(left_out)]
-    return own[own["scenario"] != own["baseline"]] if "baseline" in own else own
-
-
-def _several(ranked: Sequence[tuple[str, _Ranking]]) -> list[str]:
+def _several(ranked: Mapping[str, _Ranking]) -> list[str]:
     """Sentences on several scenarios: who is best where, then the first ones in detail."""
-    some = ranked[0][1]
-    better = f"significantly {some.sides[0]} {some.words} than {some.reference}"
+    some = next(iter(ranked.values()))
+    better = some.against(some.sides[0])
     winners: dict[str, list[str]] = {}
-    for facet, each in ranked:
+    for facet, each in ranked.items():
         if each.winner:
             winners.setdefault(each.winner, []).append(facet)
-    unknown = [facet for facet, each in ranked if each.best is None]
-    neither = [facet for facet, each in ranked if each.best is not None and not each.winner]
-    equal = [label for _, each in ranked for label in each.equal]
+    unknown = [facet for facet, each in ranked.items() if each.best is None]
+    neither = [facet for facet, each in ranked.items() if each.best is not None and not each.winner]
+    equal = [label for each in ranked.values() for label in each.equal]
     unsure = f", not everywhere significantly {some.sides[0]} than {listed(equal, 3)}" if equal else ""
     lines = []
     if len(winners) == 1 and not neither and not unknown:
-        word = "lowest" if some.better < 0 else "highest"
-        who = next(iter(winners))
         everywhere = "both" if len(ranked) == 2 else f"all {count(len(ranked))}"
-        lines.append(f"{who} has the {word} {some.words} in {everywhere} scenarios{some.aside}{unsure}.")
+        best = f"{next(iter(winners))} has the {some.most} {some.words}"
+        lines.append(f"{best} in {everywhere} scenarios{some.aside}{unsure}.")
     elif winners:
         parts = [f"{who} in {listed(where, 2)}" for who, where in winners.items()]
         lines.append(f"Best in {some.words}{some.aside}: {joined(parts)}{unsure}.")
     elif neither:
         lines.append(f"No scheduler has a {better}.")
-        some_facets = [(facet, each) for facet, each in ranked if facet in neither]
-        lines += [f"{name(facet)}: {each.sentences()[-1]}" for facet, each in some_facets[:MAX_FACETS]]
+        lines += [f"{name(facet)}: {ranked[facet].sentences()[-1]}" for facet in neither[:MAX_FACETS]]
     else:
         lines.append(f"No difference in {some.words} from {some.reference} is estimable.")
-    headlines = [(facet, each.sentences()[0]) for facet, each in ranked if each.winner]
-    detail = [f"{name(facet)}: {line.replace(some.aside, '')}" for facet, line in headlines]
-    lines += detail[:MAX_FACETS]
+    won = [facet for facet, each in ranked.items() if each.winner][:MAX_FACETS]
+    lines += [f"{name(facet)}: {ranked[facet].sentences()[0].replace(some.aside, '')}" for facet in won]
     if winners and neither:
         lines.append(f"In {listed(neither, 3)} no scheduler has a {better}.")
     if unknown and (winners or neither):
@@ -260,9 +231,9 @@ def plain_ranking(numbers: pd.DataFrame, specification: Specification) -> list[s
     low, high = own.iloc[0].to_dict(), own.iloc[-1].to_dict()
     if _value(low["value"], known) == _value(high["value"], known):
         return [f"The {known.words} is {_shown(low, known)} throughout."]
-    ends = (f"{_shown(row, known)} ({_who(row, own, specification)})" for row in (low, high))
-    text = f"{known.words} ranges from {' to '.join(ends)}."
-    return [_capital(text) if own["low"].notna().any() else f"In this run, {text}"]
+    ends = extremes(own, lambda row: _shown(row, known), lambda row: _who(row, own, specification))
+    text = f"{known.words} ranges from {ends}."
+    return [capital(text) if own["low"].notna().any() else f"In this run, {text}"]
 
 
 def _who(row: Row, numbers: pd.DataFrame, specification: Specification) -> str:
@@ -279,71 +250,64 @@ def _who(row: Row, numbers: pd.DataFrame, specification: Specification) -> str:
 def response(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """Between which values a measure lies as a parameter grows, for the line that changes most."""
     own, known = first_measure(numbers)
-    own = own[pd.to_numeric(own[specification.x], errors="coerce").notna()]
-    if "scheduler" in own:
-        own = own[~own["scheduler"].isin(attributes.get("bounds", []))]
+    own = without_bounds(own[pd.to_numeric(own[specification.x], errors="coerce").notna()], attributes)
     compares = bool(specification.reference) and specification.relation in own
-    column = specification.relation if compares else "value"
-    shown = Measure("", "") if compares else known
+    column, shown = (specification.relation, Measure("", "")) if compares else ("value", known)
+    parameter = specification.x.replace("_", " ")
     lines = []
-    facets = _facets(own, specification)
+    facets = facets_of(own, specification)
     for facet, part in facets[:MAX_FACETS]:
         place = f"{name(facet)}: " if len(facets) > 1 else ""
-        change = _largest_change(part, specification, column)
-        if change is not None:
-            who, first, last = change
+        for who, first, last in _largest_change(part, specification, column):
             ends = [f"{_value(row[column], shown)} at {row[specification.x]:g}" for row in (first, last)]
             of = f" of {name(who)}" if str(who) else ""
             words = f"{known.words}{of}{', relative to the reference,' if compares else ''}"
-            parameter = specification.x.replace("_", " ")
-            lines.append(f"{place}{words} is {ends[0]} and {ends[1]} ({parameter}).")
-    return [_capital(line) for line in lines] or plain_ranking(own, specification)
+            lines.append(capital(f"{place}{words} is {ends[0]} and {ends[1]} ({parameter})."))
+    return lines or plain_ranking(own, specification)
 
 
 def _largest_change(
     part: pd.DataFrame, specification: Specification, column: str
-) -> tuple[Any, Row, Row] | None:
-    """The line whose ends differ most in proportion, with its ends."""
+) -> list[tuple[Any, Row, Row]]:
+    """The line whose ends differ most in proportion, with its ends; none where no line has two."""
     found: list[tuple[float, Any, Row, Row]] = []
     for who, line in part.sort_values(specification.x).groupby(specification.hue, sort=False):
         known = line[line[column] > 0]
         if known[specification.x].nunique() > 1:
             first, last = known.iloc[0].to_dict(), known.iloc[-1].to_dict()
             found.append((abs(float(np.log(last[column] / first[column]))), who, first, last))
-    if not found:
-        return None
-    largest = max(found, key=lambda each: each[0])
-    return largest[1:]
+    return [max(found, key=lambda each: each[0])[1:]] if found else []
 
 
 def distribution(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """Between which values medians and 99th percentiles of the first scenario lie."""
     own, _ = first_measure(numbers)
-    mean = str(own["measure"].iloc[0]).removesuffix("_quantile") + "_mean"
-    known = known_measure(mean)
+    known = known_measure(str(own["measure"].iloc[0]).removesuffix("_quantile") + "_mean")
     words = known.words.removeprefix("mean ")
-    facets = _facets(own, specification)
+    facets = facets_of(own, specification)
     place = f"{name(facets[0][0])}: the" if len(facets) > 1 else "The"
     lines = []
     for share, text in ((0.5, "median"), (0.99, "99th percentile")):
         at = facets[0][1]
         at = at[np.isclose(at["quantile"], share)].sort_values("value")
         if len(at) > 1 and at["value"].iloc[0] < at["value"].iloc[-1]:
-            rows = (at.iloc[0].to_dict(), at.iloc[-1].to_dict())
-            ends = [f"{_value(row['value'], known)} ({name(row[specification.hue])})" for row in rows]
-            lines.append(f"{place} {text} of the {words} ranges from {' to '.join(ends)}.")
+            ends = extremes(
+                at, lambda row: _value(row["value"], known), lambda row: name(row[specification.hue])
+            )
+            lines.append(f"{place} {text} of the {words} ranges from {ends}.")
     return lines or [f"The {words} has the same distribution throughout."]
 
 
 def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """The highest point of a time series, and whose it is."""
     own, known = first_measure(numbers)
-    own = own[own["value"].notna()]
+    own = own[own["value"].notna()].sort_values("value")
     if own.empty:
         return NOTHING
-    top = own.sort_values("value").iloc[-1].to_dict()
+    top = own.iloc[-1].to_dict()
+    # the time is said with the value
+    who = _who(top, own.drop(columns=specification.x), specification)
     day = f"{top[specification.x] / 86_400:.3g}"
-    who = _who({**top, specification.x: ""}, own.assign(**{specification.x: ""}), specification)
     return [f"The highest {known.words} is {_value(top['value'], known)}, on day {day} ({who})."]
 
 
@@ -365,10 +329,9 @@ def schedule(numbers: pd.DataFrame, specification: Specification, attributes: At
     work = float((numbers["processors"] * (numbers["end_time"] - numbers["start_time"])).sum())
     sizes = (numbers["first_processor"] + numbers["processors"]).groupby(numbers["cluster"]).max().sum()
     full = percent(work / (float(sizes) * (last - first))) if last > first else "all"
-    jobs = numbers["job_number"].nunique()
-    end = value_text(last - first, "s")
     who = f"{name(attributes['scheduler'])}: all" if "scheduler" in attributes else "All"
-    return [f"{who} {jobs} jobs end within {end}; {full} of the processor time is used."]
+    jobs = f"{numbers['job_number'].nunique()} jobs end within {value_text(last - first, 's')}"
+    return [f"{who} {jobs}; {full} of the processor time is used."]
 
 
 def workload(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:

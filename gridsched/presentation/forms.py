@@ -6,6 +6,7 @@ Figures are as wide as a page; their smallest text is 11 px where they are shown
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
-from gridsched.presentation.sentences import known_measure
-
-Attributes = Mapping[str, Any]
+from gridsched.presentation.sentences import Attributes, known_measure
 
 MOST_PANELS = 6
 """Panels of a figure; what they leave out is in its numbers, and a line says so."""
@@ -60,8 +59,7 @@ def _panels(
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame, str]]]:
     """A panel for each label of the facets and each measure, with its rows and its measure."""
     facets = _labels(numbers, specification.facets)
-    measures = _labels(numbers, "measure")
-    places = [(facet, name) for facet in facets for name in measures]
+    places = list(product(facets, _labels(numbers, "measure")))
     shown = places[:most]
     columns = min(_COLUMNS, len(shown))
     lines = -(-len(shown) // columns)
@@ -74,13 +72,32 @@ def _panels(
         # what is measured stands at the axis
         axes.set_title(style.plain(facet if len(facets) > 1 else known_measure(name).words, 40))
         found.append((axes, own, name))
-    for axes in list(grid.flat)[len(shown) :]:
+    for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
-    if len(places) > len(shown):
-        left = len(places) - len(shown)
+    left = len(places) - len(shown)
+    if left:
         more = f"{left} more panel{'s are' if left > 1 else ' is'} in the numbers"
         figure.suptitle(more, x=0.99, ha="right", fontsize=8.5, color=style.FAINT)
     return figure, found
+
+
+def _line_panels(
+    numbers: pd.DataFrame,
+    specification: Specification,
+    attributes: Attributes,
+    height: float,
+    *keys: str,
+    most: int = MOST_PANELS,
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame, str]], dict[Any, dict[str, Any]]]:
+    """Panels as `_panels` gives them, the look (by these keys) of the line of each label, and the legend."""
+    figure, panels = _panels(numbers, specification, height, most=most)
+    styles = looks(_labels(numbers, specification.hue), attributes)
+    options = {label: style.line_options(look) for label, look in styles.items()}
+    lines = {label: {key: own[key] for key in keys or own} for label, own in options.items()}
+    style.entries_below(
+        figure, [(Line2D([], [], **look), str(label)) for label, look in lines.items()], columns=4
+    )
+    return figure, panels, lines
 
 
 def _columns_of(specification: Specification, numbers: pd.DataFrame) -> tuple[str, str, str]:
@@ -120,10 +137,9 @@ def _set_values(axis: Any, values: Any, measure: str, column: str, *, ticks: int
 
 def looks(labels: Sequence[Any], attributes: Attributes) -> dict[Any, style.SchemeStyle]:
     """Style of each label: schedulers have one by their place in the study, in all its figures."""
-    order = [each for each in attributes.get("schedulers", []) if each in set(labels)]
-    everything = list(attributes.get("schedulers", [])) if order else []
-    known = [*everything, *(str(each) for each in labels if str(each) not in everything)]
-    made = style.scheme_styles(known)
+    schedulers = attributes.get("schedulers", [])
+    known = schedulers if set(labels).intersection(schedulers) else []
+    made = style.scheme_styles(dict.fromkeys([*known, *map(str, labels)]))
     return {each: made[str(each)] for each in labels}
 
 
@@ -137,29 +153,42 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
     """
     rows = _labels(numbers, specification.hue)
     lanes = _labels(numbers, specification.lanes)
+    several = len(lanes) > 1
     height = max(len(rows), 3) * (_ROW + 0.07 * (len(lanes) - 1)) + 0.75
     figure, panels = _panels(numbers, specification, height, share_rows=True)
-    colors = looks(lanes, {}) if len(lanes) > 1 else {lanes[0]: style.scheme_styles(["one"])["one"]}
-    offsets = np.linspace(-0.28, 0.28, len(lanes)) if len(lanes) > 1 else [0.0]
+    colors = looks(lanes, {})
+    offsets = np.linspace(-0.28, 0.28, len(lanes)) if several else [0.0]
     for axes, own, measure in panels:
         column, low, high = _columns_of(specification, own)
         marked = specification.lines.get(measure, ())
         values = np.append(own[[column, low, high]], marked)
-        left, right = _set_values(axes.xaxis, values, measure, column, ticks=4)
-        for value in marked:
-            axes.axvline(value, color=style.FAINT, linewidth=0.9, zorder=0.5)
+        limits = _set_values(axes.xaxis, values, measure, column, ticks=4)
+        neutral = {"ratio": [1.0], "difference": [0.0]}.get(column, [])
         for record in own.to_dict("records"):
-            lane = lanes.index(record[specification.lanes]) if len(lanes) > 1 else 0
-            y, look = rows.index(record[specification.hue]) + offsets[lane], colors[lanes[lane]]
-            _interval(axes, record, (column, low, high), y, look, (left, right))
-        if column != "value":
-            axes.axvline(1.0 if column == "ratio" else 0.0, color=style.FAINT, linewidth=0.9, zorder=0.5)
+            lane = lanes.index(record[specification.lanes]) if several else 0
+            y = rows.index(record[specification.hue]) + offsets[lane]
+            _interval(axes, record, (column, low, high), y, colors[lanes[lane]], limits)
+        for value in (*marked, *neutral):
+            axes.axvline(value, color=style.FAINT, linewidth=0.9, zorder=0.5)
         axes.set_yticks(range(len(rows)), [style.plain(each, 34) for each in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(_axis_label(measure, column, specification, attributes))
-    style.entries_below(figure, _ranking_entries(numbers, specification, lanes, colors))
+    dots = [(_dot(colors[each]), str(each)) for each in lanes if several]
+    if "significant" in numbers and specification.reference:
+        ink = style.SchemeStyle(style.INK, "o", ())
+        dots += [(_dot(ink), "differs significantly"), (_dot(ink, "white"), "does not")]
+    if numbers["low"].notna().any():
+        dots.append((Line2D([], [], color=style.INK, linewidth=1.4), "95 % interval"))
+    style.entries_below(figure, dots)
     return figure
+
+
+def _dot(look: style.SchemeStyle, face: str | None = None) -> Line2D:
+    """What stands for a dot in a legend."""
+    return Line2D(
+        [], [], color=look.color, marker=look.marker, markerfacecolor=face or look.color, linestyle=""
+    )
 
 
 def _interval(
@@ -174,41 +203,17 @@ def _interval(
     value, low, high = (float(record[column]) for column in columns)
     if not np.isfinite(value):
         return
-    if not limits[0] <= value <= limits[1]:
-        inside = limits[0] if value < limits[0] else limits[1]
-        axes.annotate(
-            style.number(value), (inside, y), va="center", ha="left" if value < limits[0] else "right"
-        )
+    edge = float(np.clip(value, *limits))
+    if value != edge:
+        side = "left" if value < edge else "right"
+        axes.annotate(style.number(value), (edge, y), va="center", ha=side)
         return
     if np.isfinite(low) and np.isfinite(high) and high > low:
-        axes.plot(
-            np.clip([low, high], *limits), [y, y], color=look.color, linewidth=1.4, solid_capstyle="butt"
-        )
+        ends = np.clip([low, high], *limits)
+        axes.plot(ends, [y, y], color=look.color, linewidth=1.4, solid_capstyle="butt")
     significant = record.get("significant", 0) != 0 or columns[0] == "value"
     face = look.color if significant else "white"
     axes.plot([value], [y], look.marker, color=look.color, markerfacecolor=face, markersize=5)
-
-
-def _ranking_entries(
-    numbers: pd.DataFrame,
-    specification: Specification,
-    lanes: Sequence[Any],
-    colors: Mapping[Any, style.SchemeStyle],
-) -> list[tuple[Any, str]]:
-    entries: list[tuple[Any, str]] = []
-    if len(lanes) > 1:
-        entries = [
-            (Line2D([], [], color=colors[each].color, marker=colors[each].marker, linestyle=""), str(each))
-            for each in lanes
-        ]
-    if "significant" in numbers and specification.reference:
-        for face, text in ((style.INK, "differs significantly"), ("white", "does not")):
-            entries.append(
-                (Line2D([], [], color=style.INK, marker="o", markerfacecolor=face, linestyle=""), text)
-            )
-    if numbers["low"].notna().any():
-        entries.append((Line2D([], [], color=style.INK, linewidth=1.4), "95 % interval"))
-    return entries
 
 
 # --- response to a parameter ----------------------------------------------------------------------
@@ -216,35 +221,31 @@ def _ranking_entries(
 
 def response(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
     """Lines over a parameter, with the bands of their intervals."""
-    known = numbers[pd.to_numeric(numbers[specification.x], errors="coerce").notna()]
-    figure, panels = _panels(known, specification, 2.5)
-    lines = _labels(known, specification.hue)
-    styles = looks(lines, attributes)
+    x = specification.x
+    known = numbers[pd.to_numeric(numbers[x], errors="coerce").notna()]
+    figure, panels, lines = _line_panels(known, specification, attributes, 2.5)
     for axes, own, measure in panels:
         column, low, high = _columns_of(specification, own)
-        x = own[specification.x].astype(float)
-        style.set_axis(axes.xaxis, x, "1", log=style.needs_log(x, 30), ticks=6)
-        if x.nunique() <= _FEW_VALUES and specification.x not in numbers["measure"].values:
-            axes.set_xticks(sorted(x.unique()), [style.number(each) for each in sorted(x.unique())])
+        values = own[x].astype(float)
+        style.set_axis(axes.xaxis, values, "1", log=style.needs_log(values, 30), ticks=6)
+        if values.nunique() <= _FEW_VALUES and x not in numbers["measure"].values:
+            axes.set_xticks(sorted(values.unique()), [style.number(each) for each in sorted(values.unique())])
         _set_values(axes.yaxis, own[[column, low, high]], measure, column)
         for label, part in own.groupby(specification.hue, sort=False):
-            ordered = part.sort_values(specification.x)
-            places = ordered[specification.x].astype(float)
-            look = style.line_options(styles[label])
-            axes.plot(
-                places, ordered[column], **(look if len(ordered) <= MOST_MARKERS else look | {"marker": ""})
-            )
-            color = styles[label].color
+            ordered = part.sort_values(x)
+            places, bounds = ordered[x].astype(float), (ordered[low], ordered[high])
+            marker = {} if len(ordered) <= MOST_MARKERS else {"marker": ""}
+            axes.plot(places, ordered[column], **(lines[label] | marker))
+            color = lines[label]["color"]
             if len(ordered) > 1 and len(lines) <= MOST_BANDS:
-                axes.fill_between(places, ordered[low], ordered[high], color=color, alpha=0.15, linewidth=0)
+                axes.fill_between(places, *bounds, color=color, alpha=0.15, linewidth=0)
             elif len(ordered) == 1:
-                axes.vlines(places, ordered[low], ordered[high], color=color, linewidth=1.2)
+                axes.vlines(places, *bounds, color=color, linewidth=1.2)
         if column == "ratio":
             axes.axhline(1.0, color=style.FAINT, linewidth=0.9)
-        axes.set_xlabel(specification.x.replace("_", " "))
+        axes.set_xlabel(x.replace("_", " "))
         words = _axis_label(measure, column, specification, attributes).replace(", ", ",\n", 1)
         axes.set_ylabel(words, fontsize=8.5)
-    style.entries_below(figure, [(style.scheme_handle(styles[each]), str(each)) for each in lines], columns=4)
     return figure
 
 
@@ -256,67 +257,33 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
 
     On a logarithmic axis.
     """
-    figure, panels = _panels(numbers, specification, 2.2, most=MOST_SMALL_PANELS)
-    lines = _labels(numbers, specification.hue)
-    styles = looks(lines, attributes)
+    figure, panels, lines = _line_panels(
+        numbers, specification, attributes, 2.2, "color", "linestyle", most=MOST_SMALL_PANELS
+    )
     for axes, own, measure in panels:
         stem = measure.removesuffix("_quantile")
-        units = (known_measure(stem).unit, known_measure(f"{stem}_mean").unit)
-        unit: style.Unit = "s" if "s" in units else "1"
-        style.set_axis(axes.xaxis, own["value"], unit, log=True, ticks=5)
+        is_time = "s" in (known_measure(stem).unit, known_measure(f"{stem}_mean").unit)
+        style.set_axis(axes.xaxis, own["value"], "s" if is_time else "1", log=True, ticks=5)
         for label, part in own.groupby(specification.hue, sort=False):
-            look = styles[label]
-            axes.plot(
-                part["value"],
-                part["quantile"],
-                color=look.color,
-                linestyle=(0, look.dashes) if look.dashes else "-",
-            )
+            axes.plot(part["value"], part["quantile"], **lines[label])
         axes.set_ylim(0, 1)
         axes.set_xlabel(known_measure(stem).words)
         axes.set_ylabel("share of jobs")
         style.set_percent(axes.yaxis)
-    style.entries_below(
-        figure,
-        [
-            (
-                Line2D(
-                    [],
-                    [],
-                    color=styles[each].color,
-                    linestyle=(0, styles[each].dashes) if styles[each].dashes else "-",
-                ),
-                str(each),
-            )
-            for each in lines
-        ],
-        columns=4,
-    )
     return figure
 
 
 def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
     """Steps over time; `x` is the variable of the start of each bin."""
-    figure, panels = _panels(numbers, specification, 1.9)
-    lines = _labels(numbers, specification.hue)
-    styles = looks(lines, attributes)
+    days = numbers.assign(day=numbers[specification.x] / 86_400)
+    figure, panels, lines = _line_panels(days, specification, attributes, 1.9, "color")
     for axes, own, measure in panels:
-        days = own[specification.x] / 86_400
-        style.set_axis(axes.xaxis, days, "1", ticks=6)
+        style.set_axis(axes.xaxis, own["day"], "1", ticks=6)
         _set_values(axes.yaxis, np.append(own["value"], 0.0), measure, "value")
         for label, part in own.groupby(specification.hue, sort=False):
-            axes.step(
-                part[specification.x] / 86_400,
-                part["value"],
-                where="post",
-                color=styles[label].color,
-                linewidth=1.0,
-            )
+            axes.step(part["day"], part["value"], where="post", linewidth=1.0, **lines[label])
         axes.set_xlabel("time [d]")
         axes.set_ylabel(known_measure(measure).words)
-    style.entries_below(
-        figure, [(Line2D([], [], color=styles[each].color), str(each)) for each in lines], columns=4
-    )
     return figure
 
 
@@ -327,16 +294,15 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
     """Stacked bars, a row each, of the parts that `lanes` names, which may be measures."""
     rows, parts = _labels(numbers, specification.hue), _labels(numbers, specification.lanes)
     by_measure = specification.lanes == "measure"
-    named = (
-        numbers.assign(part=numbers["measure"], measure=numbers["measure"].iloc[0]) if by_measure else numbers
-    )
+    named = numbers.assign(part=numbers[specification.lanes])
+    if by_measure:
+        named["measure"] = numbers["measure"].iloc[0]
     figure, panels = _panels(named, specification, max(len(rows), 3) * _ROW + 0.75, share_rows=True)
     styles = looks(parts, {})
-    lane = "part" if by_measure else specification.lanes
     for axes, own, measure in panels:
         begin = np.zeros(len(rows))
         for part in parts:
-            table = own[own[lane] == part].set_index(specification.hue)["value"]
+            table = own[own["part"] == part].set_index(specification.hue)["value"]
             width = table[~table.index.duplicated()].reindex(rows).fillna(0.0).to_numpy()
             axes.barh(range(len(rows)), width, left=begin, color=styles[part].color, height=0.7)
             begin += width

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from gridsched.metrics import jobs
 from gridsched.policies import scores
 from gridsched.policies.local import POLICIES, PREDICTING, described, named_policy
-from gridsched.presentation.pitfalls import meanings
+from gridsched.presentation.pitfalls import CHECKS
 from gridsched.systems import registry
 from gridsched.systems.base import Scheduler
 
@@ -39,7 +39,7 @@ def glossary() -> Mapping[str, str]:
     words = {long_name: summary(getattr(jobs, function)) for function, (long_name, _) in jobs.METRICS.items()}
     words["productivity"] = summary(jobs.productivity)
     words["expansion factor"] = summary(scores.largest_expansion_factor)
-    words |= {**_STATISTICS, **dict(meanings())}
+    words |= {**_STATISTICS, **{name: check.meaning for name, check in CHECKS.items()}}
     for system in registry.SYSTEMS:
         words |= registry.system_of(system).terms
     words |= {name: _meaning(name, make()) for name, make in registry.names().items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,19 +10,22 @@ from matplotlib.figure import Figure
 
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
+from gridsched.presentation.findings import facets_of, without_bounds
+from gridsched.presentation.forms import MOST_PANELS
 from gridsched.presentation.sentences import (
+    Attributes,
     count,
     estimate_text,
-    known_measure,
+    extremes,
+    first_measure,
     listed,
     name,
     percent,
     value_text,
 )
 
-Attributes = Mapping[str, Any]
+NOTHING_COMPARED = ["Nothing is compared."]
 
-MOST_PANELS = 6
 _BETWEEN = " to "
 
 
@@ -64,13 +66,12 @@ def flow_map(numbers: pd.DataFrame, specification: Specification, attributes: At
         axes.set_yticks(range(len(names)), names)
         axes.grid(visible=False)
         axes.set_title(style.plain(label, 26))
-        for i, j in np.ndindex(*shares.shape) if size <= 6 else ():
-            if shares[i, j] >= 0.005:
-                ink = "white" if shares[i, j] > 0.6 else style.INK
-                axes.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", color=ink)
+        for i, j in np.argwhere(shares >= 0.005) if size <= 6 else ():
+            ink = "white" if shares[i, j] > 0.6 else style.INK
+            axes.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", color=ink)
     for axes in grid[:, 0]:
         axes.set_ylabel("users of")
-    for axes in list(grid.flat)[len(tables) :]:
+    for axes in grid.flat[len(tables) :]:
         axes.set_axis_off()
     figure.supxlabel("cluster that ran the work [% of the row]", fontsize=8.5)
     return figure
@@ -81,22 +82,19 @@ def flows(numbers: pd.DataFrame, specification: Specification, attributes: Attri
     tables = flow_tables(numbers, specification.facets)
     if not tables:
         return ["No job ran elsewhere than at home."]
-    moved = {
-        label: 1 - float(np.trace(table.to_numpy()) / table.to_numpy().sum())
-        for label, table in tables.items()
-    }
-    ordered = sorted(moved, key=lambda label: moved[label])
-    low, high = ordered[0], ordered[-1]
-    table = tables[high]
-    sent = (table.sum(axis=1) - np.diag(table.to_numpy())).sort_values()
-    ends = f"{percent(moved[low])} ({name(low)}) to {percent(moved[high])} ({name(high)})"
-    lines = [
-        f"{name(high)} moves {percent(moved[high])} of the work to other clusters."
-        if low == high
-        else f"The share of the work that runs elsewhere ranges from {ends}."
-    ]
+    at_home = {label: np.trace(table) / table.to_numpy().sum() for label, table in tables.items()}
+    moved = 1 - pd.Series(at_home, name="moved").rename_axis("scheduler")
+    moved = moved.sort_values(kind="stable")
+    most = moved.index[-1]
+    ends = extremes(moved.reset_index(), lambda row: percent(row["moved"]))
+    sent = (tables[most].sum(axis=1) - np.diag(tables[most].to_numpy())).sort_values()
     share = percent(float(sent.iloc[-1] / sent.sum()))
-    return [*lines, f"{share} of what {name(high)} moves comes from users of {name(sent.index[-1])}."]
+    return [
+        f"The share of the work that runs elsewhere ranges from {ends}."
+        if len(moved) > 1
+        else f"{name(most)} moves {percent(moved[most])} of the work to other clusters.",
+        f"{share} of what {name(most)} moves comes from users of {name(sent.index[-1])}.",
+    ]
 
 
 # --- users of clusters ----------------------------------------------------------------------------
@@ -104,32 +102,36 @@ def flows(numbers: pd.DataFrame, specification: Specification, attributes: Attri
 
 def of_users(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """Under how many schedulers the users of each cluster gain or lose significantly."""
-    relation = specification.relation
-    if numbers.empty or relation not in numbers:
-        return ["Nothing is compared."]
-    reference = name(attributes.get("reference", ""))
-    left_out = [attributes.get("reference"), *attributes.get("bounds", [])]
-    own = numbers[numbers["probability"].notna() & ~numbers["scheduler"].isin(left_out)]
-    words = known_measure(str(numbers["measure"].iloc[0])).words
-    found: dict[str, list[str]] = {}
-    unchanged = []
-    places = ["scenario", "group"] if own["scenario"].nunique() > 1 else ["group"]
-    for labels, part in own.groupby(places, sort=False):
-        who, signs = ", ".join(name(label) for label in labels), part["significant"].tolist()
-        sides = {"lower": signs.count(-1), "higher": signs.count(1)}
-        if not any(sides.values()):
-            unchanged.append(who)
-            continue
-        parts = [f"{side} under {count(number)}" for side, number in sides.items() if number]
-        found.setdefault(f"{listed(parts)} of {count(len(part), 'scheduler')}", []).append(who)
-    lines = [
-        f"The {words} is significantly {effect}: {'; '.join(several)}." for effect, several in found.items()
-    ]
+    if numbers.empty or specification.relation not in numbers:
+        return NOTHING_COMPARED
+    reference, words = name(attributes.get("reference", "")), first_measure(numbers)[1].words
+    own = without_bounds(numbers, attributes, attributes.get("reference"))
+    own = own[own["probability"].notna()]
     if own.empty:
         return [f"No difference from {reference} in {words} is estimable."]
+    by_effect: dict[str, list[str]] = {}
+    for labels, part in own.groupby(_places(own, "group"), sort=False):
+        effect = listed(_changed(part, {-1: "lower", 1: "higher"}))
+        by_effect.setdefault(effect and f"{effect} of {count(len(part), 'scheduler')}", []).append(
+            ", ".join(map(name, reversed(labels)))
+        )
+    unchanged = by_effect.pop("", [])
+    lines = [f"The {words} is significantly {key}: {'; '.join(who)}." for key, who in by_effect.items()]
     if unchanged:
         lines.append(f"No significant difference from {reference} for {'; '.join(unchanged)}.")
     return lines
+
+
+def _places(own: pd.DataFrame, axis: str) -> list[str]:
+    """What sentences tell apart: labels of an axis, and scenarios where there are several."""
+    several = axis != "scenario" and own["scenario"].nunique() > 1
+    return [axis, *(["scenario"] if several else [])]
+
+
+def _changed(part: pd.DataFrame, sides: Mapping[int, str]) -> list[str]:
+    """Under how many schedulers a measure is significantly lower or higher, as parts of a sentence."""
+    numbers = {side: int((part["significant"] == sign).sum()) for sign, side in sides.items()}
+    return [f"{side} under {count(number)}" for side, number in numbers.items() if number]
 
 
 # --- effects of conditions ------------------------------------------------------------------------
@@ -139,43 +141,34 @@ def effects(numbers: pd.DataFrame, specification: Specification, attributes: Att
     """How far each condition changes a measure against its baseline: extremes, and how many significantly."""
     axis, relation = specification.reference, specification.relation
     if relation not in numbers or numbers.empty:
-        return ["Nothing is compared."]
-    own = numbers[numbers["measure"] == numbers["measure"].iloc[0]]
-    bounds = attributes.get("bounds", [])
-    own = own[own[relation].notna() & ~own["scheduler"].isin(bounds)]
-    known = known_measure(str(numbers["measure"].iloc[0]))
-    places = [axis, *(["scenario"] if axis != "scenario" and own["scenario"].nunique() > 1 else [])]
+        return NOTHING_COMPARED
+    own, known = first_measure(numbers)
+    own = without_bounds(own[own[relation].notna()], attributes)
     lines = []
-    for labels, part in own.groupby(places, sort=False):
+    for labels, part in own.groupby(_places(own, axis), sort=False):
         place = ", ".join(map(name, reversed(labels)))
         before = part["baseline"].iloc[0] if axis == "scenario" else attributes["first_estimates"]
-        lines.append(_effect(part.sort_values(relation), place, name(before), known.words, relation))
-    return lines or ["Nothing is compared."]
+        effect = _effect(part.sort_values(relation), name(before), known.words, relation)
+        lines.append(f"{place}: {effect}.")
+    return lines or NOTHING_COMPARED
 
 
-def _effect(part: pd.DataFrame, place: str, baseline: str, words: str, relation: str) -> str:
-    """The sentence of one condition."""
+def _effect(part: pd.DataFrame, baseline: str, words: str, relation: str) -> str:
+    """What is said of one condition."""
     tested = part[part["probability"].notna()]
     if tested.empty:
         reason = next((str(each) for each in part[f"{relation}_reason"] if each), "no intervals")
         if reason.startswith("identical"):
-            return f"{place}: the {words} is identical to that under {baseline}."
-        return f"{place}: the effect on the {words} is not estimable: {reason}."
-    longer, shorter = (int((tested["significant"] == sign).sum()) for sign in (1, -1))
-    parts = [
-        f"significantly {side} under {count(number)}"
-        for number, side in ((longer, "higher"), (shorter, "lower"))
-        if number
-    ]
+            return f"the {words} is identical to that under {baseline}"
+        return f"the effect on the {words} is not estimable: {reason}"
+    parts = _changed(tested, {1: "significantly higher", -1: "significantly lower"})
     of = f" of {count(len(tested))} schedulers" if len(tested) > 1 else ""
     which = f"{listed(parts)}{of}" if parts else f"no significant change{of and f' under any{of}'}"
-    low, high = tested.iloc[0].to_dict(), tested.iloc[-1].to_dict()
     if len(tested) == 1:
-        size = f"{estimate_text(low, of=relation)} of that under {baseline}"
+        size = estimate_text(tested.iloc[0].to_dict(), of=relation)
     else:
-        ends = [f"{value_text(row[relation])} ({name(row['scheduler'])})" for row in (low, high)]
-        size = f"{' to '.join(ends)} of that under {baseline}"
-    return f"{place}: {words} {size}, {which}."
+        size = extremes(tested, lambda row: value_text(row[relation]))
+    return f"{words} {size} of that under {baseline}, {which}"
 
 
 # --- gain against messages ------------------------------------------------------------------------
@@ -186,20 +179,17 @@ def gain_against_cost(
 ) -> list[str]:
     """Between which values messages lie, and whom nobody surpasses in both by the means."""
     x = specification.x
-    own = numbers[numbers[x].notna() & numbers["value"].notna()]
-    own = own[~own["scheduler"].isin(attributes.get("bounds", []))]
+    own = without_bounds(numbers[numbers[x].notna() & numbers["value"].notna()], attributes)
     if own.empty:
         return ["No scheduler reports its messages."]
+    facets = facets_of(own, specification)
     lines = []
-    facets = own.groupby(specification.facets, sort=False) if specification.facets in own else [("", own)]
     for facet, part in facets:
         ordered = part.sort_values([x, "value"], kind="stable")
         front = ordered[ordered["value"] < ordered["value"].cummin().shift(fill_value=np.inf)]
-        words = known_measure(str(ordered["measure"].iloc[0])).words
-        place = f"{name(facet)}: by" if own[specification.facets].nunique() > 1 else "By"
+        words = first_measure(ordered)[1].words
+        place = f"{name(facet)}: by" if len(facets) > 1 else "By"
         who = listed(front["scheduler"], 6)
         lines.append(f"{place} the means, none has both fewer messages and a lower {words} than {who}.")
-    ordered = own.sort_values(x, kind="stable")
-    low, high = ordered.iloc[0].to_dict(), ordered.iloc[-1].to_dict()
-    ends = [f"{value_text(row[x])} ({name(row['scheduler'])})" for row in (low, high)]
-    return [f"The number of messages per job ranges from {' to '.join(ends)}.", *lines]
+    ends = extremes(own.sort_values(x, kind="stable"), lambda row: value_text(row[x]))
+    return [f"The number of messages per job ranges from {ends}.", *lines]

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import xarray as xr
 
-from gridsched import results
 from gridsched.conformance.cases import NONE, PASSES, Case, Part
 from gridsched.conformance.running import run_case, schedule_of
 from gridsched.explanation import Explanation, explain_counted
 from gridsched.figures import style
 from gridsched.figures.gantt import gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
-from gridsched.io import atomic_write, resource
 from gridsched.policies.local import LocalPolicy, named_policy
-from gridsched.presentation.templates import template
+from gridsched.presentation.templates import write_page
 
 _SYSTEMS = {
     "cluster": "one cluster",
@@ -36,24 +34,18 @@ _SYSTEMS = {
 }
 
 
-_FURTHER = {"memory": "memory a processor [MiB]", "gives_up_time": "cancelled if it waits at"}
-"""Columns of jobs that few cases have."""
-
-
-class Account(NamedTuple):
-    """What happened step by step, under the policies of which this is true."""
-
-    labels: str
-    steps: list[str]
-
-
-class Chart(NamedTuple):
-    """A schedule, and the accounts of it."""
-
-    labels: str
-    image: str
-    starts: list[str]
-    accounts: list[Account]
+_COLUMNS = {
+    "number": "job",
+    "submit_time": "submitted",
+    "run_time": "run time",
+    "requested_time": "requested time",
+    "processors": "processors",
+    "home": "submitted to",
+    "reservation": "reserves",
+    "memory": "memory a processor [MiB]",
+    "gives_up_time": "cancelled if it waits at",
+}
+"""Columns of jobs, of which few cases have the last ones."""
 
 
 def build_lesson(
@@ -74,38 +66,20 @@ def build_lesson(
     for case in cases:
         begin(case)
         views.append(case_view(case))
-    page = template("lesson.html.j2").render(
-        cases=views,
-        style=resource("reports", "page.css").read_text(encoding="utf-8"),
-        source=results.provenance()["source"],
-    )
-    with atomic_write(target) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_page(target, "lesson.html.j2", cases=views)
 
 
 def case_view(case: Case) -> dict[str, Any]:
     """Everything the page says of a case."""
-    homes = any(job.home for job in case.jobs)
-    reservations = any(job.reservation != NONE for job in case.jobs)
-    header = ["job", "submitted", "run time", "requested time", "processors"]
-    header += [*(["submitted to"] if homes else []), *(["reserves"] if reservations else [])]
-    given = {name for name in _FURTHER if any(getattr(job, name) != NONE for job in case.jobs)}
-    further = {name: title for name, title in _FURTHER.items() if name in given}
-    header += [*further.values()]
-    rows = []
-    for job in case.jobs:
-        row = [str(value) for value in job[:5]]
-        row += [job.home] if homes else []
-        row += ["" if job.reservation == NONE else str(job.reservation)] if reservations else []
-        row += ["" if getattr(job, name) == NONE else str(getattr(job, name)) for name in further]
-        rows.append(row)
+    given = [key for key in _COLUMNS if any(getattr(job, key) not in ("", NONE) for job in case.jobs)]
+    jobs = [[getattr(job, key) for key in given] for job in case.jobs]
     return {
         "case": case,
         "system": _SYSTEMS[case.kind],
         "platform": _platform(case),
-        "header": header,
-        "rows": rows,
-        "charts": list(charts(case)),
+        "header": [_COLUMNS[key] for key in given],
+        "rows": [["" if value == NONE else str(value) for value in job] for job in jobs],
+        "charts": charts(case),
     }
 
 
@@ -163,15 +137,31 @@ def _shown(value: Any) -> str:
 # --- charts ---------------------------------------------------------------------------------------
 
 
-def charts(case: Case) -> Iterable[Chart]:
+def charts(case: Case) -> list[dict[str, Any]]:
     """A chart for each different schedule, in the order of the policies."""
     runs = {column: run_case(case, column) for column in case.columns}
-    groups: dict[str, list[str]] = {}
-    for column, run in runs.items():
-        groups.setdefault(str(schedule_of(run)), []).append(column)
-    for columns in groups.values():
+    found = []
+    for columns in _grouped(runs, lambda column: str(schedule_of(runs[column]))).values():
         run = runs[columns[0]]
-        yield Chart(_labels(columns), _image(run), _starts(case, run), _accounts(case, columns, runs))
+        # policies that give one schedule; those with the same account together
+        accounts = _grouped(columns, lambda column: tuple(_steps(case, column, runs[column])))
+        found.append(
+            {
+                "labels": _labels(columns),
+                "image": _image(run),
+                "starts": _starts(case, run),
+                "accounts": [{"labels": _labels(same), "steps": steps} for steps, same in accounts.items()],
+            }
+        )
+    return found
+
+
+def _grouped(columns: Iterable[str], key: Callable[[str], Hashable]) -> dict[Any, list[str]]:
+    """Columns with the same key together, in order."""
+    groups: dict[Any, list[str]] = {}
+    for column in columns:
+        groups.setdefault(key(column), []).append(column)
+    return groups
 
 
 _CONVENTIONS = {
@@ -183,16 +173,11 @@ _CONVENTIONS = {
 
 def _labels(columns: Sequence[str]) -> str:
     """Policies and variants by name; conventions are named where not all give the schedule."""
-    policies: dict[str, list[str]] = {}
-    for column in columns:
-        policy, _, passes = column.partition(":")
-        policies.setdefault(policy, []).append(passes)
-    return ", ".join(
-        policy
-        if len(passes) == len(PASSES) or not passes[0]
-        else f"{policy} ({' or '.join(_CONVENTIONS[each] for each in passes)})"
-        for policy, passes in policies.items()
-    )
+    texts = []
+    for policy, same in _grouped(columns, lambda column: column.partition(":")[0]).items():
+        told = [_CONVENTIONS[passes] for passes in (column.partition(":")[2] for column in same) if passes]
+        texts.append(f"{policy} ({' or '.join(told)})" if 0 < len(told) < len(PASSES) else policy)
+    return ", ".join(texts)
 
 
 def _image(run: xr.Dataset) -> str:
@@ -225,15 +210,6 @@ def _part(part: Part, several: bool) -> str:
 # --- accounts -------------------------------------------------------------------------------------
 
 
-def _accounts(case: Case, columns: Sequence[str], runs: dict[str, xr.Dataset]) -> list[Account]:
-    """Accounts of policies that give one schedule; those with the same account together."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for column in columns:
-        steps = _steps(case, column, runs[column])
-        groups.setdefault(tuple(steps), []).append(column)
-    return [Account(_labels(same), list(steps)) for steps, same in groups.items()]
-
-
 def _steps(case: Case, column: str, run: xr.Dataset) -> list[str]:
     if case.kind != "cluster":
         return list(case.variants[column].steps)
@@ -246,47 +222,34 @@ def _steps(case: Case, column: str, run: xr.Dataset) -> list[str]:
 
 def explained(told: Explanation, policy: LocalPolicy, numbers: Sequence[int]) -> str:
     """Why a job started when it did, in words."""
-    name = numbers[told.job]
-    asked = f"Job {name} comes at {told.submit_time}, needs {_number(told.processors, 'processor')}"
+
+    def jobs(indices: Iterable[int]) -> str:
+        return " and ".join(str(numbers[index]) for index in indices)
+
+    needs = _number(told.processors, "processor")
+    asked = f"Job {numbers[told.job]} comes at {told.submit_time}, needs {needs}"
+    passed = f", before {jobs(told.passed_over)}, ahead of it" if len(told.passed_over) else ""
     if not told.phases:
-        passed = _passed(told, numbers)
         return f"{asked} and starts at once{passed}."
-    sentences = [f"{asked}, and finds {told.free} free{_queue(told)}."]
-    if told.reserved_for is not None and told.reserved_at is not None:
-        sentences.append(f"At {told.reserved_at} it gets a reservation for {told.reserved_for}.")
-    if told.holders:
-        sentences.append(f"It waits while {_holding(told, numbers)}.")
-    if len(told.overtaken_by):
-        sentences.append(f"{_jobs(told.overtaken_by, numbers)} behind it started before.")
-    idle = told.seconds(first=False, enough=True)
-    if idle:
-        kept = {"none": "the first job blocks", "conservative": "others have reservations"}
-        why = kept.get(policy.backfilling, "a reservation needs them")
-        sentences.append(f"For {idle} s enough processors are free, but {why}.")
-    freed = f" when {_jobs(told.freed_by, numbers)} ended" if len(told.freed_by) else ""
-    sentences.append(f"It starts at {told.start_time}{freed}{_passed(told, numbers)}.")
-    return " ".join(sentences)
-
-
-def _queue(told: Explanation) -> str:
-    if not told.waiting:
-        return " and nobody waiting"
-    return f" and {_number(told.waiting, 'job')} waiting, {told.ahead} of them ahead of it"
-
-
-def _holding(told: Explanation, numbers: Sequence[int]) -> str:
-    return " and ".join(
+    queue = f"{_number(told.waiting, 'job')} waiting, {told.ahead} of them ahead of it"
+    holders = [
         f"{numbers[holder.job]} holds {holder.processors} (expected until {holder.expected_end})"
         for holder in told.holders
-    )
-
-
-def _passed(told: Explanation, numbers: Sequence[int]) -> str:
-    return f", before {_jobs(told.passed_over, numbers)}, ahead of it" if len(told.passed_over) else ""
-
-
-def _jobs(indices: Iterable[int], numbers: Sequence[int]) -> str:
-    return " and ".join(str(numbers[index]) for index in indices)
+    ]
+    is_reserved = told.reserved_for is not None and told.reserved_at is not None
+    idle = told.seconds(first=False, enough=True)
+    kept = {"none": "the first job blocks", "conservative": "others have reservations"}
+    why = kept.get(policy.backfilling, "a reservation needs them")
+    freed = f" when {jobs(told.freed_by)} ended" if len(told.freed_by) else ""
+    sentences = [
+        f"{asked}, and finds {told.free} free and {queue if told.waiting else 'nobody waiting'}.",
+        f"At {told.reserved_at} it gets a reservation for {told.reserved_for}." if is_reserved else "",
+        f"It waits while {' and '.join(holders)}." if holders else "",
+        f"{jobs(told.overtaken_by)} behind it started before." if len(told.overtaken_by) else "",
+        f"For {idle} s enough processors are free, but {why}." if idle else "",
+        f"It starts at {told.start_time}{freed}{passed}.",
+    ]
+    return " ".join(each for each in sentences if each)
 
 
 def _number(count: int, what: str) -> str:

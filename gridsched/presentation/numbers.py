@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from gridsched import inference
 from gridsched.experiments.collection import ALL, AXES, measure_table
 from gridsched.experiments.specification import Specification
-from gridsched.measures import measures
+from gridsched.metrics.measure import Measure
+from gridsched.presentation.sentences import known_measure
 from gridsched.systems import registry
 
 SERIAL = "blocks"
@@ -59,29 +59,25 @@ def numbers(specification: Specification, study: xr.Dataset, *, shared_by: int =
 
 
 def _of_measure(name: str, specification: Specification, study: xr.Dataset, shares: int) -> pd.DataFrame:
-    where = dict(specification.where)
-    if "group" in study[name].dims and "group" not in where:
-        where["group"] = ALL
+    known, dims = known_measure(name), study[name].dims
+    where = {**({"group": ALL} if "group" in dims else {}), **specification.where}
     table = with_memory(measure_table(study, name, **where), study)
-    keys = [str(dim) for dim in (*AXES, *study[name].dims) if dim in table and dim != "replicate"]
-    keys = list(dict.fromkeys(keys))
+    keys = [str(dim) for dim in dict.fromkeys((*AXES, *dims)) if dim in table and dim != "replicate"]
     found = []
     for serial, part in table.groupby(_is_serial(table), sort=False):
-        options = {"weighted": _is_weighted(name), "serial": bool(serial)}
+        options = {"weighted": known.aggregation == "jobs", "serial": bool(serial)}
         for own, reference in _families(specification, study, part):
-            count = len(own[keys].drop_duplicates()) - 1
-            found.append(
-                inference.summary(
-                    own,
-                    keys,
-                    reference,
-                    specification.relation,
-                    comparisons=max(count * shares, 1),
-                    **options,
-                )
+            comparisons = max((len(own[keys].drop_duplicates()) - 1) * shares, 1)
+            family = inference.summary(
+                own, keys, reference, specification.relation, comparisons=comparisons, **options
             )
-            if reference is not None and "scheduler" in reference:
-                found[-1]["best"] = _among_best(own, keys, name, found[-1], **options)
+            if "scheduler" in reference:
+                family["best"] = _among_best(own, keys, family, known, **options)
+            for axis, label in reference.items():
+                # what is relative to itself is 1 by definition; only the reference of a study is shown
+                if axis != "scheduler" or specification.against:
+                    family = family[family[axis] != label]
+            found.append(family)
     if not found:
         return pd.DataFrame()
     whole = pd.concat(found, ignore_index=True)
@@ -93,14 +89,14 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
         shared = [key for key in keys if key in over]
         means = over.groupby(shared, sort=False)["value"].mean().rename(specification.x)
         whole = whole.merge(means.reset_index(), on=shared, how="left")
-    # What conditions are relative to is 1 by definition
-    if specification.reference == "scenario" and "baseline" in whole:
-        whole = whole[whole["scenario"] != whole["baseline"]]
-    elif specification.against:
-        whole = whole[whole["scheduler"] != specification.against]
-    elif specification.reference == "estimates":
-        whole = whole[whole["estimates"] != str(study["estimates"].values[0])]
-    return _in_order(whole, study, keys).assign(measure=name)
+
+    def places(labels: pd.Series[Any]) -> pd.Series[Any]:
+        """Places of labels in the study."""
+        order = study[str(labels.name)].values.tolist()
+        return labels.map({label: place for place, label in enumerate(order)})
+
+    ordered = [key for key in keys if key in study.coords]
+    return whole.sort_values(ordered, key=places, kind="stable", ignore_index=True).assign(measure=name)
 
 
 def _series(specification: Specification, study: xr.Dataset) -> pd.DataFrame:
@@ -108,21 +104,25 @@ def _series(specification: Specification, study: xr.Dataset) -> pd.DataFrame:
     chosen = study.isel(replicate=0).sel(
         {axis: labels for axis, labels in specification.where.items() if axis in study.dims}
     )
-    parts = []
-    for name in specification.measures:
-        frame = chosen[[name, specification.x]].to_dataframe().reset_index().rename(columns={name: "value"})
-        parts.append(frame[frame["value"].notna()].assign(measure=name))
-    return pd.concat(parts, ignore_index=True)
+    frames = [
+        chosen[[name, specification.x]]
+        .to_dataframe()
+        .reset_index()
+        .rename(columns={name: "value"})
+        .assign(measure=name)
+        for name in specification.measures
+    ]
+    return pd.concat(frames, ignore_index=True).dropna(subset="value", ignore_index=True)
 
 
 def with_memory(table: pd.DataFrame, study: xr.Dataset) -> pd.DataFrame:
     """The table of a measure with how many times each log holds the memory of its queue, where known."""
     if "relaxations" not in study:
         return table
-    known = measure_table(study, "relaxations", group=ALL)
-    shared = [axis for axis in AXES if axis in table and axis in known and axis not in ("replicate", "group")]
-    held = known[[*shared, "value"]].rename(columns={"value": "relaxations"})
-    return table.merge(held.drop_duplicates(shared), on=shared, how="left")
+    held = measure_table(study, "relaxations", group=ALL).rename(columns={"value": "relaxations"})
+    shared = [axis for axis in AXES if axis in table and axis in held and axis not in ("replicate", "group")]
+    known = held[[*shared, "relaxations"]].drop_duplicates(shared)
+    return table.merge(known, on=shared, how="left")
 
 
 def units_word(table: pd.DataFrame) -> str:
@@ -133,18 +133,14 @@ def units_word(table: pd.DataFrame) -> str:
 
 def _is_serial(table: pd.DataFrame) -> pd.Series[bool]:
     """Which rows are of scenarios whose replicates are parts of one log."""
-    known = table["replicates_are"] == SERIAL if "replicates_are" in table else np.zeros(len(table), np.bool_)
+    known = table["replicates_are"] == SERIAL if "replicates_are" in table else False
     return pd.Series(known, index=table.index)
-
-
-def _is_weighted(name: str) -> bool:
-    return name in measures() and measures()[name].aggregation == "jobs"
 
 
 def _families(
     specification: Specification, study: xr.Dataset, table: pd.DataFrame
-) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any] | None]]:
-    """Parts of a table, each with the labels of what its rows are compared with."""
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any]]]:
+    """Parts of a table, each with the labels of what its rows are compared with, if with anything."""
     reference = specification.against or study.attrs.get("reference")
     if specification.reference == "scheduler" and reference in set(table.get("scheduler", ())):
         yield table, {"scheduler": reference}
@@ -155,14 +151,14 @@ def _families(
             own = table[(table["baseline"] == baseline) | (table["scenario"] == baseline)]
             yield own, {"scenario": baseline}
     elif len(table):
-        yield table, None
+        yield table, {}
 
 
 def _among_best(
     table: pd.DataFrame,
     keys: list[str],
-    name: str,
     found: pd.DataFrame,
+    known: Measure,
     *,
     weighted: bool,
     serial: bool,
@@ -173,28 +169,17 @@ def _among_best(
     """
     among = pd.Series(False, index=found.index)
     places = [key for key in keys if key != "scheduler"]
-    sign = -1 if name in measures() and measures()[name].better == "higher" else 1
-    schedulers = found[~found["scheduler"].map(is_bound)]
+    schedulers = found[~found["scheduler"].map(is_bound) & found["value"].notna()]
     for place, part in schedulers.groupby(places, sort=False, dropna=False):
         own = table.merge(pd.DataFrame([place], columns=places), on=places)
-        cells = own.pivot_table(index="scheduler", columns="replicate", values="value", dropna=False)
-        cells = cells.reindex(part["scheduler"])
-        weights = None
-        if weighted or serial:
-            jobs = own.pivot_table(index="scheduler", columns="replicate", values="number", dropna=False)
-            weights = jobs.reindex(part["scheduler"]).to_numpy(np.float64)
-        memory = None
-        if serial and "relaxations" in own:
-            memory = own.groupby("scheduler")["relaxations"].first().reindex(part["scheduler"]).to_numpy()
+        units, values, *others = inference.units_of(own, ["scheduler"], weighted=weighted, serial=serial)
+        rows = pd.Index(units["scheduler"]).get_indexer(part["scheduler"])
+        weights, memory = (None if each is None else each[rows] for each in others)
         pairs = inference.compare_pairs(
-            cells.to_numpy(np.float64), "difference", weights, serial=serial, relaxations=memory
+            values[rows], "difference", weights, serial=serial, relaxations=memory
         )
-        values = sign * part["value"].to_numpy(np.float64)
-        if np.isnan(values).all():
-            continue
-        best = int(np.nanargmin(values))
-        among[part.index] = (pairs.significant[best] == 0) & ~np.isnan(values) & (pairs.reason[best] == "")
-        among[part.index[best]] = True
+        best = part["value"].argmax() if known.better == "higher" else part["value"].argmin()
+        among[part.index] = (pairs.significant[best] == 0) & (pairs.reason[best] == "")
     return among
 
 
@@ -202,14 +187,3 @@ def is_bound(label: str) -> bool:
     """Whether a label is the name of an ideal machine, which is no scheduler of clusters."""
     made = registry.names().get(label)
     return made is not None and not made().names_clusters
-
-
-def _in_order(whole: pd.DataFrame, study: xr.Dataset, keys: list[str]) -> pd.DataFrame:
-    """Rows in the order of the labels of the study."""
-    ranks = pd.DataFrame(index=whole.index)
-    for key in keys:
-        if key in study.coords:
-            place = {label: i for i, label in enumerate(study[key].values.tolist())}
-            ranks[key] = whole[key].map(place)
-    order = ranks.sort_values(list(ranks.columns), kind="stable").index if len(ranks.columns) else whole.index
-    return whole.loc[order].reset_index(drop=True)

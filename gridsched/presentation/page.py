@@ -13,14 +13,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridsched import results
 from gridsched.experiments.config import Study
-from gridsched.io import atomic_write, resource
+from gridsched.io import resource
 from gridsched.presentation.claims import VERDICTS, claims_view
 from gridsched.presentation.glossary import glossary
 from gridsched.presentation.sections import study_section
 from gridsched.presentation.sources import sources
-from gridsched.presentation.templates import template
+from gridsched.presentation.templates import write_page
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:
@@ -35,21 +34,19 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     claims : path, optional
         Table of the claims of the papers, see `gridsched.experiments.claim_stages.evaluate_claims`.
     """
-    views = [study_section(study, Path(target).parent / study.name) for study in studies]
-    style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
+    folder = Path(target).parent
+    script = resource("reports", "page.js").read_text(encoding="utf-8")
     papers = [] if claims is None else claims_view(claims)
-    page = template("page.html.j2").render(
-        studies=views,
+    write_page(
+        target,
+        "page.html.j2",
+        studies=[study_section(study, folder / study.name) for study in studies],
         glossary=glossary(),
         # Studies of one's own need not begin with what papers say of others
-        papers=papers if any(paper.judged for paper in papers) else [],
-        claims_csv="" if claims is None else os.path.relpath(claims, Path(target).parent),
+        papers=papers if any(each["evaluated"] or each["over_readings"] for each in papers) else [],
+        claims_csv="" if claims is None else os.path.relpath(claims, folder),
         verdicts=VERDICTS,
-        style=style,
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         sources=sources(studies),
-        source=results.provenance()["source"],
     )
-    with atomic_write(target) as temporary:
-        temporary.write_text(page, encoding="utf-8")

@@ -7,15 +7,13 @@ has more. A check looks at what a study says and at its dataset; it says what it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import xarray as xr
 
 from gridsched.experiments.collection import ALL, measure_table
 from gridsched.experiments.config import Study
-from gridsched.experiments.parts import WorkloadConfig
 from gridsched.figures.style import number
 from gridsched.presentation.sentences import listed
 from gridsched.traces import find_log
@@ -33,8 +31,7 @@ DOMINATED = 10.0
 """A mean slowdown so many times the median is made by few jobs."""
 
 
-@dataclass(frozen=True)
-class Pitfall:
+class Pitfall(NamedTuple):
     """A pitfall that a study is exposed to."""
 
     name: str
@@ -42,8 +39,7 @@ class Pitfall:
     remedy: str
 
 
-@dataclass(frozen=True)
-class PitfallCheck:
+class PitfallCheck(NamedTuple):
     """How a pitfall is found.
 
     Parameters
@@ -82,45 +78,43 @@ def pitfalls(study: Study, dataset: xr.Dataset) -> list[Pitfall]:
 
 def _warm_up(study: Any, dataset: xr.Dataset) -> str:
     settings = getattr(study, "metrics", None)
-    left_out = (getattr(settings, key, 0.0) for key in ("warm_up", "cool_down"))
-    missing = [text for text, share in zip(("first", "last"), left_out, strict=True) if not share]
-    if not missing or not _simulates_logs(study):
-        return ""
-    return f"The {' and the '.join(missing)} jobs count, which find an emptier cluster than the others."
+    left_out = {"first": getattr(settings, "warm_up", 0.0), "last": getattr(settings, "cool_down", 0.0)}
+    missing = " and the ".join(text for text, share in left_out.items() if not share)
+    # workloads that are longer than examples which are written out
+    simulates_logs = any(each.jobs is None for each in study.all_workloads)
+    text = f"The {missing} jobs count, which find an emptier cluster than the others."
+    return text if missing and simulates_logs else ""
 
 
 def _saturation(study: Any, dataset: xr.Dataset) -> str:
-    for variable, text in (("offered_load", "offered load"), ("utilisation", "utilisation")):
+    for variable in ("offered_load", "utilisation"):
         if variable in dataset and dataset[variable].notnull().any():
             values = dataset[variable]
             values = values.mean("replicate") if "replicate" in values.dims else values
-            highest = values.where(values == values.max(), drop=True)
-            if values.max() >= SATURATED:
+            largest = float(values.max())
+            if largest >= SATURATED:
+                highest = values.where(values == values.max(), drop=True)
                 group = str(highest["group"].values[0]) if "group" in highest.dims else ALL
-                of = "" if group == ALL else f" of {group}"
-                share = float(values.max())
-                return f"The largest {text}{of} is {share:.2f}: waits grow as long as the workload lasts."
+                where = f"{variable.replace('_', ' ')}{'' if group == ALL else f' of {group}'}"
+                return f"The largest {where} is {largest:.2f}: waits grow as long as the workload lasts."
     return ""
 
 
 def _single_log(study: Any, dataset: xr.Dataset) -> str:
-    logs = {each.archive or each.file for each in study.all_workloads if each.is_log}
-    resampled = any(getattr(each, "resampling", None) for each in getattr(study, "scenarios", ()))
-    if len(logs) != 1 or resampled:
-        return ""
-    return f"All jobs come from one log, {next(iter(logs))}: one sample of one site."
+    logs = list({each.archive or each.file for each in study.all_workloads if each.is_log})
+    resampled = any(getattr(each, "resampling", None) for each in _scenarios(study))
+    is_single = len(logs) == 1 and not resampled
+    return f"All jobs come from one log, {logs[0]}: one sample of one site." if is_single else ""
 
 
 def _unclean_log(study: Any, dataset: xr.Dataset) -> str:
-    raw = dict.fromkeys(each.archive or each.file for each in study.all_workloads if _is_raw(each))
+    files = {
+        each.archive or each.file: find_log(each.archive).file if each.archive else each.file
+        for each in study.all_workloads
+        if each.is_log
+    }
+    raw = [name for name, file in files.items() if "-cln" not in (file or "")]
     return f"Not cleaned of bursts of single users: {', '.join(raw)}." if raw else ""
-
-
-def _is_raw(workload: WorkloadConfig) -> bool:
-    if not workload.is_log:
-        return False
-    name = workload.file if workload.archive is None else find_log(workload.archive).file
-    return "-cln" not in (name or "")
 
 
 def _perfect_estimates(study: Any, dataset: xr.Dataset) -> str:
@@ -132,18 +126,16 @@ def _perfect_estimates(study: Any, dataset: xr.Dataset) -> str:
     without = dataset["jobs_without_requested_time"]
     jobs = dataset["jobs"].max([dim for dim in dataset["jobs"].dims if dim not in without.dims])
     share = float((without / jobs).max())
-    if not share >= 0.5:
-        return ""
-    return f"Of {share:.0%} of the jobs of some log no requested time is known; their estimates are perfect."
+    text = f"Of {share:.0%} of the jobs of some log no requested time is known; their estimates are perfect."
+    return text if share >= 0.5 else ""
 
 
 def _average_of_slowdowns(study: Any, dataset: xr.Dataset) -> str:
     if "bounded_slowdown_median" not in dataset:
         return ""
-    times = (dataset["bounded_slowdown_mean"] / dataset["bounded_slowdown_median"]).max()
-    if not float(times) > DOMINATED:
-        return ""
-    return f"Mean bounded slowdowns are up to {number(float(times))} times the median: few jobs make them."
+    times = float((dataset["bounded_slowdown_mean"] / dataset["bounded_slowdown_median"]).max())
+    text = f"Mean bounded slowdowns are up to {number(times)} times the median: few jobs make them."
+    return text if times > DOMINATED else ""
 
 
 def _unstable(study: Any, dataset: xr.Dataset) -> str:
@@ -153,55 +145,47 @@ def _unstable(study: Any, dataset: xr.Dataset) -> str:
     runs = table[table["replicates_are"] == SHAKEN].groupby(["scenario", "scheduler"], sort=False)["value"]
     spread = (runs.quantile(0.975) - runs.quantile(0.025)) / runs.mean()
     labels = spread.index[spread > UNSTABLE].get_level_values("scheduler").unique()
-    if labels.empty:
-        return ""
-    return f"Shaking changes the mean wait time by more than {UNSTABLE:.0%}: {listed(labels)}."
+    text = f"Shaking changes the mean wait time by more than {UNSTABLE:.0%}: {listed(labels)}."
+    return "" if labels.empty else text
 
 
 def _no_intervals(study: Any, dataset: xr.Dataset) -> str:
     bounds = [name for name in dataset if str(name).endswith("_low")]
-    if bounds:
-        known = any(bool(dataset[name].notnull().any()) for name in bounds)
-    else:
-        known = dataset.sizes.get("replicate", 1) > 1
-    return "" if known else "No mean has an interval."
+    known = any(bool(dataset[name].notnull().any()) for name in bounds)
+    repeated = not bounds and dataset.sizes.get("replicate", 1) > 1
+    return "" if known or repeated else "No mean has an interval."
 
 
 def _squeezed(study: Any, dataset: xr.Dataset) -> str:
-    streams = (getattr(each, "jobs", None) for each in getattr(study, "scenarios", ()))
-    resampled = (getattr(each, "resampling", None) for each in getattr(study, "scenarios", ()))
-    factors = (
+    resampled = (getattr(each, "resampling", None) for each in _scenarios(study))
+    factors = {
         *getattr(study, "loads", ()),
-        *(getattr(jobs, "speed_up", 1.0) for jobs in streams),
+        *(getattr(getattr(each, "jobs", None), "speed_up", 1.0) for each in _scenarios(study)),
         *(each.squeeze for each in resampled if each is not None),
-    )
-    loads = sorted({factor for factor in factors if factor != 1.0})
-    if not loads:
-        return ""
-    listed = ", ".join(f"{load:g}" for load in loads)
-    return f"Loads of {listed} come from dividing the times between submissions, which shortens days."
+    }
+    loads = ", ".join(f"{load:g}" for load in sorted(factors - {1.0}))
+    text = f"Loads of {loads} come from dividing the times between submissions, which shortens days."
+    return text if loads else ""
 
 
 def _overlap(study: Any, dataset: xr.Dataset) -> str:
-    estimates = tuple(getattr(study, "estimates", ()))
-    if "predicted" not in estimates or "retrained" in estimates:
-        return ""
-    return (
+    estimates = getattr(study, "estimates", ())
+    text = (
         "No tree predicts a job that it learned from, but trees learn from ends as they were with every log "
         "on its own centre, not from those of the run."
     )
+    return text if "predicted" in estimates and "retrained" not in estimates else ""
 
 
 def _no_feedback(study: Any, dataset: xr.Dataset) -> str:
     logs = [each for each in study.all_workloads if each.is_log]
-    if not logs or any(each.feedback is not None for each in logs):
-        return ""
-    return "Users submit when the log says, however long they have to wait."
+    reacting = any(each.feedback is not None for each in logs)
+    return "Users submit when the log says, however long they have to wait." if logs and not reacting else ""
 
 
-def _simulates_logs(study: Any) -> bool:
-    """Whether a study has workloads that are longer than examples which are written out."""
-    return any(each.jobs is None for each in study.all_workloads)
+def _scenarios(study: Any) -> Iterable[Any]:
+    """The scenarios of a study; none of a study without."""
+    return getattr(study, "scenarios", ())
 
 
 CHECKS: dict[str, PitfallCheck] = {
@@ -263,8 +247,3 @@ CHECKS: dict[str, PitfallCheck] = {
     ),
 }
 """Checks by the name of their pitfall."""
-
-
-def meanings() -> Iterator[tuple[str, str]]:
-    """Names of pitfalls with what they are."""
-    return ((name, check.meaning) for name, check in CHECKS.items())

@@ -6,33 +6,35 @@ only where the test of that very comparison, corrected for all that are shown wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gridsched.measures import measures
 from gridsched.metrics.measure import Measure
 from gridsched.units import duration, number
 
+Attributes = Mapping[str, Any]
+"""What forms and findings know of a dataset, see `gridsched.presentation.showing.attributes_of`."""
+
+Row = Mapping[Any, Any]
+"""A row of the numbers of a figure."""
+
 MOST_NAMES = 4
 _LONGEST_NAME = 44
 
 _COUNTS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
+
+
+def first_measure(numbers: pd.DataFrame) -> tuple[pd.DataFrame, Measure]:
+    """Rows of the first measure of a figure, which sentences speak of."""
+    own = numbers[numbers["measure"] == numbers["measure"].iloc[0]]
+    return own, known_measure(str(own["measure"].iloc[0]).removesuffix("_series"))
 
 
 def known_measure(name: str) -> Measure:
@@ -64,21 +66,23 @@ def interval_text(low: float, high: float, unit: str = "1", *, share: bool = Fal
     """An interval in brackets with one unit, nothing where it is unknown: "[0.39, 0.63]", "[1.2, 3.4] h"."""
     if not (np.isfinite(low) and np.isfinite(high)):
         return ""
+    shown, of = _written(low, high, unit, share=share)
+    return f"[{shown(low)}, {shown(high)}]" + ("" if of == "1" else f" {of}")
+
+
+def _written(low: float, high: float, unit: str, *, share: bool) -> tuple[Callable[[float], str], str]:
+    """How an estimate is written next to its interval, and in which unit."""
     if share:
-        return f"[{100 * low:.3g}, {100 * high:.3g}] %"
+        return lambda value: f"{100 * value:.3g}", "%"
     if unit != "s":
-        return f"[{number(low)}, {number(high)}]" + ("" if unit == "1" else f" {unit}")
-    name, length = time_unit(max(abs(low), abs(high)))
-    return f"[{number(low / length)}, {number(high / length)}] {name}"
-
-
-def time_unit(seconds: float) -> tuple[str, float]:
-    """The unit in which a time is written, with its length [s]."""
+        return number, unit
+    largest = max(abs(low), abs(high))
     units = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
-    return next(((name, length) for name, length in units if seconds >= length), ("s", 1.0))
+    of, length = next((each for each in units if largest >= each[1]), ("s", 1.0))
+    return lambda value: number(value / length), of
 
 
-def estimate_text(row: Mapping[Any, Any], unit: str = "1", *, share: bool = False, of: str = "") -> str:
+def estimate_text(row: Row, unit: str = "1", *, share: bool = False, of: str = "") -> str:
     """A value with its interval, in one unit: "0.49 [0.39, 0.63]".
 
     Parameters
@@ -92,19 +96,22 @@ def estimate_text(row: Mapping[Any, Any], unit: str = "1", *, share: bool = Fals
     of : str
         "ratio" for the comparison of a row.
     """
-    value, low, high = (
-        float(row.get(name, np.nan))
-        for name in ((of, f"{of}_low", f"{of}_high") if of else ("value", "low", "high"))
-    )
+    names = (of, f"{of}_low", f"{of}_high") if of else ("value", "low", "high")
+    value, low, high = (float(row.get(name, np.nan)) for name in names)
     bounds = interval_text(low, high, unit, share=share)
     if not bounds:
         return value_text(value, unit, share=share)
-    if share:
-        return f"{100 * value:.3g} {bounds}"
-    if unit == "s":
-        _, length = time_unit(max(abs(low), abs(high)))
-        return f"{number(value / length)} {bounds}"
-    return f"{number(value)} {bounds}"
+    return f"{_written(low, high, unit, share=share)[0](value)} {bounds}"
+
+
+def extremes(
+    rows: pd.DataFrame,
+    shown: Callable[[Row], str],
+    label: Callable[[Row], str] = lambda row: name(row["scheduler"]),
+) -> str:
+    """First and last of rows in order, each with its label: "2 (a) to 5 (b)"."""
+    ends = (rows.iloc[place].to_dict() for place in (0, -1))
+    return " to ".join(f"{shown(row)} ({label(row)})" for row in ends)
 
 
 def name(label: object) -> str:
@@ -132,7 +139,6 @@ def count(number_of: int, what: str = "") -> str:
     return f"{text} {what}{'' if number_of == 1 else 's'}" if what else text
 
 
-def sentence(text: str) -> str:
-    """Text that begins with a capital letter and ends with a full stop; names keep their letters."""
-    stripped = text.strip()
-    return stripped if not stripped or stripped[-1] in ".?!" else f"{stripped}."
+def capital(text: str) -> str:
+    """Text that begins with a capital letter, as a sentence of measures does; names keep theirs."""
+    return text[:1].upper() + text[1:]

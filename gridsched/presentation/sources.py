@@ -39,8 +39,7 @@ class LogSource:
 def sources(studies: Iterable[Study]) -> list[LogSource]:
     """Every log that studies use, each once: those of the archive first, by name."""
     # Which files are used does not depend on the seed
-    tasks = (task for study in studies for task in study.experiment(0).tasks)
-    used = [file for task in tasks for file in task.inputs]
+    used = [file for study in studies for task in study.experiment(0).tasks for file in task.inputs]
     archived = {file.name for file in used if isinstance(file, ArchiveFile)}
     own = {file.file for file in used if isinstance(file, OwnFile) and not file.file.endswith(_NO_LOGS)}
     logs = [find_log(name) for name in sorted(archived)]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import jinja2
 
-from gridsched.io import resource
+from gridsched import results
+from gridsched.io import atomic_write, resource
 from gridsched.presentation import glossary
 
 
-def template(name: str) -> jinja2.Template:
-    """A template of `reports`: its variables are escaped, unknown ones are errors."""
+def write_page(target: str | Path, name: str, **variables: Any) -> None:
+    """Write a page from a template of `reports`: variables are escaped, unknown ones are errors."""
+    style = resource("reports", "page.css")
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource("reports", name).parent),
+        loader=jinja2.FileSystemLoader(style.parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -22,4 +27,7 @@ def template(name: str) -> jinja2.Template:
         "terms": glossary.terms,
         "term_anchor": glossary.term_anchor,
     }
-    return environment.get_template(name)
+    variables |= {"style": style.read_text(encoding="utf-8"), "source": results.provenance()["source"]}
+    page = environment.get_template(name).render(variables)
+    with atomic_write(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")

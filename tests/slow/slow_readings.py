@@ -37,10 +37,10 @@ def test_the_ledger_shows_what_readings_say(
     assert len(table) == len(load_claims())
     assert table["robustness"].notna().sum() == 1
     assert table.loc[(paper, known.id), "readings"] == 60
-    views = {view.paper: view for view in claims_view(tmp_path / "claims.csv")}
-    assert sum(count for _, count in views[paper].over_readings) == 1
-    assert all(not view.over_readings for name, view in views.items() if name != paper)
-    assert {name: count for name, count in views[paper].after_readings.items() if count} == {
+    views = {view["paper"]: view for view in claims_view(tmp_path / "claims.csv")}
+    assert sum(views[paper]["over_readings"].values()) == 1
+    assert all(not view["over_readings"] for name, view in views.items() if name != paper)
+    assert {name: count for name, count in views[paper]["after_readings"].items() if count} == {
         table.loc[(paper, known.id), "robustness"]: 1
     }
     build_report([study], tmp_path / "report.html", claims=tmp_path / "claims.csv")

@@ -541,9 +541,9 @@ def test_page_says_what_figures_show(made: tuple[Path, xr.Dataset], monkeypatch:
     study = study_of()
     run_study(study, folder.parent, SEED, shown=True)
     section = study_section(study, folder)
-    assert section.main is not None
-    assert section.table is not None
-    assert section.table.rows[section.table.marked][0] == "alone"
+    assert section["main"] is not None
+    assert section["table"] is not None
+    assert section["table"].rows[section["table"].marked][0] == "alone"
     for specification in study.specifications:
         numbers = presentation.numbers(specification, whole)
         assert len(numbers), specification.name

@@ -568,12 +568,12 @@ def test_map_shows_all_work(finished: Path, dataset: xr.Dataset) -> None:
 
 def test_the_page_of_the_study_answers_its_question(finished: Path, tmp_path: Path) -> None:
     section = study_section(study_of(question="Who gains?"), finished / "tiny")
-    assert section.question == "Who gains?"
-    assert section.answers
-    assert section.main is not None
-    assert section.table is not None
-    assert {row[0] for row in section.table.rows} >= {ALONE, "default"}
-    assert len(section.conventions) <= 8
+    assert section["question"] == "Who gains?"
+    assert section["answers"]
+    assert section["main"] is not None
+    assert section["table"] is not None
+    assert {row[0] for row in section["table"].rows} >= {ALONE, "default"}
+    assert len(section["conventions"]) <= 8
     assert (finished / "tiny" / "tables" / "measures.csv").exists()
 
 

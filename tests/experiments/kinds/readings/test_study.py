@@ -34,7 +34,7 @@ from gridsched.experiments.kinds.readings.choices import (
 from gridsched.experiments.kinds.readings.config import ReadingsStudy
 from gridsched.experiments.kinds.readings.stages import CODES
 from gridsched.io import read_yaml, resource
-from gridsched.presentation.sections import StudySection, study_section
+from gridsched.presentation.sections import study_section
 from gridsched.results import read
 from tests.conftest import REPOSITORY
 from tests.support.studies import changed, run_study
@@ -577,30 +577,30 @@ def test_a_part_of_a_claim_is_judged_only_where_it_is_said(tmp_path: Path) -> No
 
 
 @pytest.fixture
-def shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> StudySection:
+def shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(place)
     return study_section(study_of(), place / "results" / "tiny")
 
 
-def test_the_section_answers_the_question_with_table_figure_and_limits(shown: StudySection) -> None:
-    assert shown.question.startswith("Which claims of the paper depend on how it is interpreted")
-    assert shown.answers[0] == "Of 6 claims, 1 is robust, 2 are contingent and 3 are contradicted."
-    assert len(shown.answers) == 3
-    assert shown.table is not None
-    assert [row[:5] for row in shown.table.rows] == [
+def test_the_section_answers_the_question_with_table_figure_and_limits(shown: dict[str, Any]) -> None:
+    assert shown["question"].startswith("Which claims of the paper depend on how it is interpreted")
+    assert shown["answers"][0] == "Of 6 claims, 1 is robust, 2 are contingent and 3 are contradicted."
+    assert len(shown["answers"]) == 3
+    assert shown["table"] is not None
+    assert [row[:5] for row in shown["table"].rows] == [
         ["Table 1", "1", "0", "0", "1"],
         ["Table 2", "3", "0", "1", "2"],
         ["Table 3", "2", "1", "1", "0"],
     ]
-    assert shown.main is not None
-    assert [figure.anchor for figure in shown.more] == ["tiny-choices", "tiny-outcomes"]
-    assert any("interval of a share is up to 25 % wide" in line for line in shown.limits)
-    choices, best, halves = shown.tables[:3]
+    assert shown["main"] is not None
+    assert [figure["anchor"] for figure in shown["more"]] == ["tiny-choices", "tiny-outcomes"]
+    assert any("interval of a share is up to 25 % wide" in line for line in shown["limits"])
+    choices, best, halves = shown["tables"][:3]
     assert [row[0] for row in choices.rows] == ["size", "estimates", "jobs that count"]
     assert choices.rows[0][3] == "four (default); five; eight"
     assert "default" in [row[0] for row in best.rows]
     assert len(halves.rows) == 2
-    assert shown.files == [f"tiny/tables/{name}.csv" for name in ("claims", "importance", "readings")]
+    assert shown["files"] == [f"tiny/tables/{name}.csv" for name in ("claims", "importance", "readings")]
 
 
 def test_figures_show_what_the_dataset_has(place: Path, dataset: xr.Dataset) -> None:
