@@ -181,7 +181,7 @@ def collect_study(
     measured = [results.read(path) for path in runs]
     whole = table_of_runs(measured, labels)
     for path in facts:
-        whole = whole.merge(results.read(path), join="left", combine_attrs="drop")
+        whole = whole.merge(results.read(path), join="left")
     whole.attrs = {**attributes, "verified": 1, **results.provenance()}
     files.write(whole, target)
 

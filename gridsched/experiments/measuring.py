@@ -107,11 +107,11 @@ def measured(
         dict.fromkeys([*members, *(str(each) for part in summaries for each in part["group"].values)])
     )
     whole = whole.reindex(group=labels)
-    block = _block_of(members[ALL], how.blocks, len(run["submit_time"])) if how.blocks else None
+    block = block_of(members[ALL], how.blocks, len(run["submit_time"])) if how.blocks else None
     own = function_at(how.further)(run, values, members, block) if how.further else xr.Dataset()
     if block is None:
         return whole.combine_first(own).reindex(group=labels)
-    blocks = _in_blocks(values, members, block).merge(own)
+    blocks = in_blocks(values, members, block).merge(own)
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
     whole = xr.merge([blocks, once], join="outer", compat="no_conflicts")
     return whole.reindex(group=labels)
@@ -165,10 +165,10 @@ def _of_jobs(
         variables[f"{name}_mean"] = ("group", [each.mean() if len(each) else np.nan for each in known])
         if name not in ("wait_time", "bounded_slowdown"):
             continue
-        variables[f"{name}_median"] = ("group", [_quantile(each, 0.5) for each in known])
+        variables[f"{name}_median"] = ("group", [quantile_of(each, 0.5) for each in known])
         variables[f"{name}_max"] = ("group", [each[-1] if len(each) else np.nan for each in known])
         if name == "wait_time":
-            variables["wait_time_p95"] = ("group", [_quantile(each, 0.95) for each in known])
+            variables["wait_time_p95"] = ("group", [quantile_of(each, 0.95) for each in known])
             variables["wait_time_std"] = ("group", [each.std() if len(each) else np.nan for each in known])
         if how.quantiles and len(known[0]):
             variables[f"{name}_quantile"] = ("quantile", np.quantile(known[0], metrics.QUANTILES))
@@ -178,11 +178,12 @@ def _of_jobs(
     return xr.Dataset(variables, labels)
 
 
-def _quantile(ordered: Floats, share: float) -> float:
+def quantile_of(ordered: Floats, share: float) -> float:
+    """A quantile of values in order; NaN without any."""
     return float(np.quantile(ordered, share)) if len(ordered) else np.nan
 
 
-def _block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArray[np.int64]:
+def block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArray[np.int64]:
     """Block of consecutive jobs of each job of a run, the same for all schedulers."""
     number = min(blocks, max(len(measured_jobs) // 2, 1))
     block = np.zeros(jobs, np.int64)
@@ -190,18 +191,22 @@ def _block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArr
     return block
 
 
-def _in_blocks(
-    values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], block: NDArray[np.int64]
+def in_blocks(
+    values: Mapping[str, Floats],
+    members: Mapping[str, NDArray[np.int64]],
+    block: NDArray[np.int64],
+    weights: Mapping[str, Floats] | None = None,
 ) -> xr.Dataset:
-    """Number and means of the jobs of each group in blocks."""
+    """Number and means of the jobs of each group in blocks; weights of jobs, by group, are 1 by default."""
     number = int(block.max(initial=0)) + 1
     variables: dict[str, Any] = {}
     for name, of_jobs in values.items():
         counts, means = [], []
-        for own in members.values():
+        for group, own in members.items():
             known = own[~np.isnan(of_jobs[own])]
-            count = np.bincount(block[known], minlength=number).astype(np.float64)
-            total = np.bincount(block[known], of_jobs[known], number)
+            weight = (weights or {}).get(group, np.ones(len(block)))[known]
+            count = np.bincount(block[known], weight, number)
+            total = np.bincount(block[known], of_jobs[known] * weight, number)
             counts.append(count)
             means.append(np.divide(total, count, out=np.full(number, np.nan), where=count > 0))
         variables[f"{name}_mean"] = (("group", "replicate"), np.array(means))
