@@ -51,19 +51,13 @@ _HERE = "gridsched.experiments.kinds.jscheduler.stages"
 ORIGINAL = "original"
 """Label of the original scenario among the schedulers."""
 
-RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
-"""Runtime estimates of the schedulers."""
-
 Run = tuple[str, str, str]
 """Labels in the dataset of the scenario, the scheduler and the estimates of a run."""
 
-RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
-
-
-_AS_RECORDED = (
-    "trees learn from each log as it ends on its own centre, and jobs are compared with those there; use a "
-    "study of kind arena, which runs jscheduler on clusters of any logs"
-)
+RuntimeEstimates = Annotated[
+    tuple[Literal["predicted", "requested", "actual", "retrained"], ...], Field(min_length=1)
+]
+"""Runtime estimates of the schedulers."""
 
 
 class ReadingConfig(ScenarioChoice):
@@ -132,7 +126,11 @@ class RowConfig(ConfigModel):
 class JSchedulerStudy(SchedulerStudy):
     """A study of the JScheduler: jobs choose among clusters; against every log on its own centre."""
 
-    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(VARYING, _AS_RECORDED)
+    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        VARYING,
+        "trees learn from each log as it ends on its own centre, and jobs are compared with those there; "
+        "use a study of kind arena, which runs jscheduler on clusters of any logs",
+    )
 
     kind: Literal["self-scheduling"]
     """What is studied."""
@@ -245,12 +243,11 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def shown_labels(self) -> list[str]:
         """Label of each scheduler in the dataset, which those that are the same have in common."""
-        made = {label: _made(self.scheduler(label)) for label in self.labels}
-        first = {label: next(each for each in made if made[each] == made[label]) for label in made}
-        own = {label: parameters_of(made[label], label) for label in first.values()}
-        short = {label: f"{each['variant']}, k {each['k']}" for label, each in own.items()}
-        number = Counter(short.values())
-        return [short[label] if number[short[label]] == 1 else label for label in first.values()]
+        made = [_made(each) for each in self.schedulers]
+        first = [made.index(each) for each in made]
+        short = ["{variant}, k {k}".format(**own) for own in map(parameters_of, made, self.labels)]
+        number = Counter(short[i] for i in set(first))
+        return [short[i] if number[short[i]] == 1 else self.labels[i] for i in first]
 
     @property
     def dataset_labels(self) -> list[str]:
@@ -259,23 +256,22 @@ class JSchedulerStudy(SchedulerStudy):
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study."""
-        return tuple(self._workload(centre) for centre in self.centres)
-
-    def _workload(self, centre: Centre) -> WorkloadConfig:
-        """Log of a centre with all jobs that its own machine could hold, whatever its size on this platform.
+        """Every log with all jobs that its own machine could hold, whatever its size on this platform.
 
         The header of a log of one's own may not say how large its machine is, so all jobs stay that the whole
         platform could hold.
         """
         everything = sum(each.processors for each in self._platform.centres)
-        return WorkloadConfig(
-            name=centre.name,
-            archive=centre.log,
-            file=centre.file,
-            window=self.window,
-            leave_out_status=self.leave_out_status,
-            processors=everything if centre.file is not None else None,
+        return tuple(
+            WorkloadConfig(
+                name=centre.name,
+                archive=centre.log,
+                file=centre.file,
+                window=self.window,
+                leave_out_status=self.leave_out_status,
+                processors=everything if centre.file is not None else None,
+            )
+            for centre in self.centres
         )
 
     def place_of(self, workload: WorkloadConfig) -> str:
@@ -288,9 +284,12 @@ class JSchedulerStudy(SchedulerStudy):
 
     def machines(self, *names: str) -> dict[str, Any]:
         """The platform with all centres, or some: what simulations depend on of it, as plain values."""
-        keys = ("name", "resources", "factor", "policy")
-        chosen = [each for each in self._platform.centres if not names or each.name in names]
-        return {"centres": [{key: getattr(each, key) for key in keys} for each in chosen]}
+        centres = [
+            {key: getattr(each, key) for key in ("name", "resources", "factor", "policy")}
+            for each in self._platform.centres
+            if not names or each.name in names
+        ]
+        return {"centres": centres}
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -304,12 +303,12 @@ class JSchedulerStudy(SchedulerStudy):
         streams = {
             each.name: self._stream(each, workloads, originals[each.name], seed) for each in self.conditions
         }
-        runs = [
-            self._measured((label, ORIGINAL, estimates), stream)
+        originally = [
+            self._measured((label, ORIGINAL, estimates), {"system": "local", "variant": ORIGINAL}, stream)
             for label, stream in streams.items()
             for estimates in ORIGINAL_ESTIMATES
         ]
-        runs += [
+        simulated = [
             self._simulated(run, scheduler, streams[run[0]], workloads, seed)
             for run, scheduler in self.runs.items()
         ]
@@ -326,7 +325,7 @@ class JSchedulerStudy(SchedulerStudy):
             name="study",
             function="gridsched.experiments.collection:collect_study",
             arguments={
-                "runs": runs,
+                "runs": [*originally, *simulated],
                 "labels": {
                     "scenario": list(streams),
                     "scheduler": self.dataset_labels,
@@ -415,7 +414,7 @@ class JSchedulerStudy(SchedulerStudy):
             memory=1500,
         )
 
-    def _measured(self, run: Run, stream: Task) -> Task:
+    def _measured(self, run: Run, parameters: dict[str, Any], stream: Task) -> Task:
         """The original scenario, measured; `_simulated` measures runs alike."""
         labels = dict(zip(("scenario", "scheduler", "estimates"), run, strict=True))
         scenario = self.scenario(labels["scenario"])
@@ -427,9 +426,12 @@ class JSchedulerStudy(SchedulerStudy):
             arguments={
                 "stream": stream,
                 "platform": self.machines(),
-                "labels": labels,
-                "parameters": {"factor": scenario.factor, "factor_at_home": scenario.at_home},
-                "scheduler_parameters": {"system": "local", "variant": ORIGINAL},
+                "labels": {
+                    **labels,
+                    "scenario_parameters": {"factor": scenario.factor, "factor_at_home": scenario.at_home},
+                    "scheduler_parameters": parameters,
+                    "replicates_are": "blocks",
+                },
                 "weights": self.weights,
                 "slowdowns": plain(self.slowdowns),
             },
@@ -441,17 +443,20 @@ class JSchedulerStudy(SchedulerStudy):
         self, run: Run, scheduler: Written, stream: Task, workloads: Mapping[str, Task], seed: int
     ) -> Task:
         """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
-        measured = self._measured(run, stream)
-        scenario, made = self.scenario(run[0]), _made(scheduler)
-        slow = (20 if made.predictions == "exact" else 1) * (10 if run[2] == "retrained" else 1)
-        slow *= 1 if scenario.failures is None else 10
+        made = _made(scheduler)
+        measured = self._measured(run, parameters_of(made, run[1]), stream)
+        scenario = self.scenario(run[0])
+        slow = (
+            (20 if made.predictions == "exact" else 1)
+            * (10 if run[2] == "retrained" else 1)
+            * (1 if scenario.failures is None else 10)
+        )
         return replace(
             measured,
             function=f"{_HERE}:simulate_run",
             arguments={
                 **measured.arguments,
                 **self._simulating(scenario, seed),
-                "scheduler_parameters": parameters_of(made, run[1]),
                 "factor": scenario.factor,
                 "scheduler": written_out(scheduler),
                 "drawn": derived_seed(seed, self.name),
@@ -496,10 +501,11 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def specifications(self) -> list[Specification]:
         """The JScheduler against the original scenario: rankings, responses to k, users of centres."""
-        estimates = self._estimates
-        first, families = estimates[0], self._families
+        first = self._estimates[0]
+        families = self._families
         ends = [ORIGINAL, *(label for own in families.values() for label in dict.fromkeys((own[0], own[-1])))]
-        paper = [own[-1] for variant, own in families.items() if variant in _PAPER]
+        # LWT-pred and LSLD-pred of the paper
+        paper = [own[-1] for variant, own in families.items() if variant in ("wait", "slowdown")]
         users = [f"users of {centre.name}" for centre in self.centres]
         most = [own[-1] for own in families.values()][:2]
         measures = ("bounded_slowdown_mean", "wait_time_mean")
@@ -533,7 +539,7 @@ class JSchedulerStudy(SchedulerStudy):
                 caption=against + "Of each metric the smallest and the largest k.",
             ),
             *([response] if any(len(own) > 2 for own in families.values()) else []),
-            *([effect] if len(estimates) > 1 and paper else []),
+            *([effect] if len(self._estimates) > 1 and paper else []),
             Specification(
                 name="centres",
                 form="ranking",
@@ -569,11 +575,11 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def _families(self) -> dict[str, list[str]]:
         """Schedulers that differ in k alone, in the order of k, by what they have in common."""
-        found: dict[str, dict[str, int]] = {}
-        for scheduler, label in zip(self.schedulers, self.shown_labels, strict=True):
-            own = parameters_of(_made(scheduler), label)
-            found.setdefault(own["variant"], {})[label] = own["k"]
-        return {variant: sorted(own, key=own.__getitem__) for variant, own in found.items()}
+        made = zip(map(_made, self.schedulers), self.shown_labels, strict=True)
+        own = {label: parameters_of(each, label) for each, label in made}
+        by_k = sorted(own, key=lambda label: own[label]["k"])
+        variants = dict.fromkeys(each["variant"] for each in own.values())
+        return {name: [label for label in by_k if own[label]["variant"] == name] for name in variants}
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
@@ -594,9 +600,6 @@ class JSchedulerStudy(SchedulerStudy):
             f"Replicates are {BLOCKS} blocks of consecutive jobs, joined where they depend on each other.",
         ]
 
-
-_PAPER = ("wait", "slowdown")
-"""Variants of the paper: LWT-pred and LSLD-pred."""
 
 _FACTORS = {"multiply": "multiplied", "divide": "divided", "none": "as in the log"}
 

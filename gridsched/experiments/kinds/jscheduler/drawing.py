@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.specification import Specification
@@ -58,25 +58,23 @@ def prediction_intervals(
     )
     names = [_known(stacked, "predictor", name) for name in methods]
     chosen = stacked.sel(workload=_known(stacked, "workload", workload or _largest(stacked, names)))
-    numbers = pd.concat([_shares(chosen, name) for name in names], ignore_index=True)
+    numbers = _shares(chosen, names)
     figure = style.new_figure(1.1 + 6.0 / max(len(names), 2))
     figure.suptitle(style.plain(str(chosen["workload"].item())), x=0.01, ha="left", fontsize=8.5)
-    grid = figure.subplots(1, max(len(names), 2), squeeze=False)[0]
-    for unused in grid[len(names) :]:
-        unused.set_visible(False)
-    for axes, name in zip(grid, names, strict=False):
-        axes.set_title(style.plain(name))
+    for place, name in enumerate(names, start=1):
+        axes = figure.add_subplot(1, max(len(names), 2), place, title=style.plain(name))
+        axes.set_ylabel("actual run time")
         _confusion_panel(axes, numbers[numbers["predictor"] == name])
-    grid[0].set_ylabel("actual run time")
-    bar = figure.colorbar(
+        axes.label_outer()
+    figure.colorbar(
         ScalarMappable(Normalize(0, 1), _COLORS),
-        ax=list(grid[: len(names)]),
+        ax=figure.axes,
         location="bottom",
         aspect=50,
         shrink=0.6,
         label="share of the jobs of the actual interval",
+        format=PercentFormatter(1.0, decimals=0, symbol=" %"),
     )
-    bar.ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     return figure, numbers
 
 
@@ -94,9 +92,9 @@ def _largest(stacked: xr.Dataset, methods: Sequence[str]) -> str:
     return str(stacked["workload"].values[int(jobs.min("predictor").argmax("workload"))])
 
 
-def _shares(chosen: xr.Dataset, method: str) -> pd.DataFrame:
-    """One row a pair of intervals, of the actual intervals that have jobs."""
-    jobs = chosen["confusion"].sel(predictor=method, drop=True)
+def _shares(chosen: xr.Dataset, methods: Sequence[str]) -> pd.DataFrame:
+    """One row a method and pair of intervals, of the actual intervals that have jobs."""
+    jobs = chosen["confusion"].sel(predictor=list(methods))
     total = jobs.sum("predicted_interval")
     table = xr.Dataset(
         {
@@ -105,11 +103,10 @@ def _shares(chosen: xr.Dataset, method: str) -> pd.DataFrame:
             "jobs": jobs,
             "share": jobs / total.where(total > 0),
         }
-    ).reset_coords(drop=True)
-    rows = table.to_dataframe().reset_index().dropna(subset=["share"])
-    rows.insert(0, "predictor", method)
+    )
     keys = ["predictor", "actual_interval", "predicted_interval"]
-    return rows[[*keys, "lower", "upper", "jobs", "share"]].sort_values(keys[1:])
+    rows = table.to_dataframe(dim_order=keys).reset_index()[[*keys, "lower", "upper", "jobs", "share"]]
+    return rows.dropna(subset=["share"]).reset_index(drop=True)
 
 
 def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -127,13 +124,10 @@ def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
     upper = rows.drop_duplicates("actual_interval").set_index("actual_interval")["upper"]
     step = -(-intervals // _EDGE_LABELS)
     labelled = [k for k in range(step - 1, intervals, step) if k in upper.index]
+    ends = [k + 1 for k in labelled]
     texts = [style.duration(float(upper[k])) for k in labelled]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator([k + 1 for k in labelled]))
-    axes.set_xticklabels(texts, rotation=45, ha="right")
-    axes.set_yticklabels(texts)
-    place = axes.get_subplotspec()
-    axes.tick_params(labelleft=place is None or place.is_first_col())
+    axes.set_xticks(ends, texts, rotation=45, ha="right")
+    axes.set_yticks(ends, texts)
 
 
 def interval_finding(
@@ -141,17 +135,12 @@ def interval_finding(
 ) -> list[str]:
     """Share of the jobs whose interval each method predicts, and of those that it overestimates."""
     lines = []
-    for method, rows in numbers.groupby("predictor", sort=False):
-        jobs = rows["jobs"].to_numpy(np.float64)
-        actual, predicted = (rows[f"{side}_interval"].to_numpy() for side in ("actual", "predicted"))
-        if jobs.sum() > 0:
-            right, long = (jobs[own].sum() / jobs.sum() for own in (actual == predicted, predicted > actual))
-            lines.append(
-                f"{_capital(str(method))}: right interval for {right:.0%} of the jobs, "
-                f"too long for {long:.0%}."
-            )
+    for method, rows in numbers[numbers["jobs"] > 0].groupby("predictor", sort=False):
+        further = rows["predicted_interval"] - rows["actual_interval"]
+        right, long = (np.average(own, weights=rows["jobs"]) for own in (further == 0, further > 0))
+        name = str(method)
+        lines.append(
+            f"{name[:1].upper()}{name[1:]}: right interval for {right:.0%} of the jobs, "
+            f"too long for {long:.0%}."
+        )
     return lines or ["No job has an interval."]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

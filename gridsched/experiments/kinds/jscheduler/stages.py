@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -108,8 +109,8 @@ def simulate_original(
     _run_alone(whole, "requested", jobs, pool, policy, overrun)
     _run_alone(whole, "actual", jobs, pool, policy, overrun)
     if predictor.scope == "source":
-        predicted = predict_prequential(jobs, whole["end_requested"].values, predictor).run_time
-        whole["predicted"] = ("job", predicted)
+        ends = whole["end_requested"].values
+        whole["predicted"] = ("job", predict_prequential(jobs, ends, predictor).run_time)
         _run_alone(whole, "predicted", jobs, pool, policy, overrun)
     whole.attrs |= {
         "title": f"original scenario of {centre}",
@@ -132,9 +133,8 @@ def _run_alone(
     given = whole[estimates].values if estimates == "predicted" else cast(Any, estimates)
     run = simulate(jobs, pool, policy, estimates=given, overrun=overrun)
     verify(run)
-    for what in ("start", "end"):
-        times = np.where(ended(run), run[f"{what}_time"].values, results.NO_TIME)
-        whole[f"{what}_{estimates}"] = ("job", times)
+    for what, times in (("start", run["start_time"]), ("end", run["end_time"])):
+        whole[f"{what}_{estimates}"] = ("job", np.where(ended(run), times.values, results.NO_TIME))
     whole.attrs[f"corrections_{estimates}"] = run.attrs["corrections"]
 
 
@@ -144,9 +144,9 @@ def _workload(platform: CentrePlatform, factor: Reading, path: str | Path) -> Wo
     Some users ask for decades; times a CPU factor that is more than the engine can hold.
     """
     jobs = results.workload_from_dataset(results.read(path))[0]
-    slowest = min(cluster.speed for cluster in platform.resources(factor)[0])
+    speeds = [cluster.speed for cluster in platform.resources(factor)[0]]
     # One less, since the quotient by the speed is rounded
-    longest = int(LARGEST * min(slowest, 1.0)) - 1
+    longest = int(LARGEST * min(1.0, *speeds)) - 1
     return jobs.select(
         slice(None),
         requested_time=np.minimum(jobs.requested_time, longest),
@@ -195,18 +195,16 @@ def fuse_stream(
         predicted = predict_prequential(jobs, ends, predictor, origin).run_time
         for index, (name, log) in enumerate(logs.items()):
             parts[index]["predicted"] = ("job", predicted[origin == index])
-            pool, policy = pool_of(platform, name, at_home, log, failures, seed)
-            _run_alone(parts[index], "predicted", log, pool, policy, overrun)
+            pool = pool_of(platform, name, at_home, log, failures, seed)
+            _run_alone(parts[index], "predicted", log, *pool, overrun)
     whole = _fused(parts, logs, jobs, origin)
 
-    requested = np.where(jobs.requested_time > 0, jobs.requested_time, jobs.run_time)
     largest = max(platform.resources(factor)[0], key=lambda each: each.processors)
     held = largest.allocation(jobs.processors) <= largest.processors
     everywhere = np.all([whole[f"end_{name}"] >= 0 for name in ORIGINAL_ESTIMATES], axis=0)
+    requested = np.where(jobs.requested_time > 0, jobs.requested_time, jobs.run_time)
     loads = [offered_load(log, platform.pool(name, at_home)[0]) for name, log in logs.items()]
-    lessons = _lessons(
-        streams(jobs, whole["end_requested"].values, predictor, origin), window=predictor.window
-    )
+    learned = streams(jobs, whole["end_requested"].values, predictor, origin)
     whole = whole.assign(
         {
             "submit_time": ("job", jobs.submit_time),
@@ -220,10 +218,7 @@ def fuse_stream(
             "measured": ("job", (held & everywhere).astype(np.int8)),
             "offered_load": ("centre", loads),
             "requested_times_cut": ("centre", [log.repaired.get(CUT, 0) for log in logs.values()]),
-            **{
-                f"lessons_{name}": (dimension, lessons[name].astype(np.int32), {"long_name": long_name})
-                for name, (dimension, long_name) in LESSONS.items()
-            },
+            **_lessons(learned, predictor.window),
         }
     ).assign_coords(centre=list(logs))
     whole.attrs = {
@@ -252,28 +247,25 @@ def _fused(
     )
 
 
-def _lessons(learned: Sequence[Stream], window: int) -> dict[str, Integers]:
+def _lessons(learned: Sequence[Stream], window: int) -> dict[str, Any]:
     """From which jobs each prediction is learned, see `Lessons`; features have no part in this."""
-    parts = []
-    jobs = finished = 0
-    for stream in learned:
-        first, stop, end = (
-            np.array([(period.first, period.stop, period.finished) for period in stream.periods], np.int64)
-            .reshape(-1, 3)
-            .T
-        )
-        parts.append(
-            {
-                "jobs": stream.jobs,
-                "order": stream.jobs[stream.order],
-                "first": jobs + first,
-                "stop": jobs + stop,
-                "begin": finished + np.maximum(end - window, 0),
-                "end": finished + end,
-            }
-        )
-        jobs, finished = jobs + len(stream.jobs), finished + len(stream.order)
-    return {name: np.concatenate([part[name] for part in parts]) for name in LESSONS}
+    # Of all streams before: they stand one after the other
+    jobs = np.cumsum([0, *(len(stream.jobs) for stream in learned)])
+    ends = np.cumsum([0, *(len(stream.order) for stream in learned)])
+    trainings = [
+        (job + each.first, job + each.stop, end + max(each.finished - window, 0), end + each.finished)
+        for stream, job, end in zip(learned, jobs, ends, strict=False)
+        for each in stream.periods
+    ]
+    columns = {
+        "jobs": np.concatenate([stream.jobs for stream in learned]),
+        "order": np.concatenate([stream.jobs[stream.order] for stream in learned]),
+        **pd.DataFrame(trainings, columns=["first", "stop", "begin", "end"], dtype=np.int64),
+    }
+    return {
+        f"lessons_{name}": (dimension, np.asarray(columns[name], np.int32), {"long_name": long_name})
+        for name, (dimension, long_name) in LESSONS.items()
+    }
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -282,9 +274,7 @@ def _lessons(learned: Sequence[Stream], window: int) -> dict[str, Integers]:
 def measure_original(
     stream: str | Path,
     platform: CentrePlatform,
-    labels: Mapping[str, str],
-    parameters: Mapping[str, Any],
-    scheduler_parameters: Mapping[str, Any],
+    labels: Mapping[str, Any],
     weights: Weights,
     slowdowns: SlowdownOptions,
     target: str | Path,
@@ -298,9 +288,7 @@ def measure_original(
     platform : CentrePlatform
         All centres.
     labels : mapping
-        Scenario, scheduler and estimates.
-    parameters, scheduler_parameters : mapping
-        Of the scenario and of the scheduler.
+        Scenario, scheduler and estimates, and what else `labelled` writes beside the measures.
     weights, slowdowns
         See `measuring.measured_schedule`.
     target : path
@@ -310,32 +298,34 @@ def measure_original(
     start, end = (merged[f"{what}_{estimates}"].values for what in ("start", "end"))
     ran = np.flatnonzero(start >= 0)
     centre = _centres_of(platform, merged)[merged["centre_index"].values[ran]]
-    run = merged[["submit_time", "processors"]].assign(
-        run_time=merged["original_run_time"],
-        start_time=("job", start),
-        end_time=("job", end),
-        segment_job=("segment", ran),
-        segment_start=("segment", start[ran]),
-        segment_end=("segment", end[ran]),
-        segment_processors=("segment", merged["processors"].values[ran]),
-        segment_cluster=("segment", centre),
-        cluster=[each.name for each in platform.centres],
+    run = xr.Dataset(
+        {
+            "submit_time": merged["submit_time"],
+            "start_time": ("job", start),
+            "end_time": ("job", end),
+            "run_time": merged["original_run_time"],
+            "processors": merged["processors"],
+            "segment_job": ("segment", ran),
+            "segment_start": ("segment", start[ran]),
+            "segment_end": ("segment", end[ran]),
+            "segment_processors": ("segment", merged["processors"].values[ran]),
+            "segment_cluster": ("segment", centre),
+        },
+        {"cluster": [each.name for each in platform.centres]},
+        {"corrections": merged.attrs[f"corrections_{estimates}"]},
     )
-    run.attrs = {"corrections": merged.attrs[f"corrections_{estimates}"]}
     once = _known_once(merged, run, platform, centre, start >= 0)
     if estimates == ORIGINAL_ESTIMATES[0]:
-        for measure in ("offered_load", "requested_times_cut"):
-            once[f"{measure}_home"] = ("home", merged[measure].values)
+        once["offered_load_home"] = ("home", merged["offered_load"].values)
+        once["requested_times_cut_home"] = ("home", merged["requested_times_cut"].values)
     whole = measured_schedule(merged, run, once, weights, slowdowns)
-    _write(whole, labels, parameters, scheduler_parameters, target)
+    files.write(labelled(whole, **labels), target)
 
 
 def simulate_run(
     stream: str | Path,
     platform: CentrePlatform,
-    labels: Mapping[str, str],
-    parameters: Mapping[str, Any],
-    scheduler_parameters: Mapping[str, Any],
+    labels: Mapping[str, Any],
     weights: Weights,
     slowdowns: SlowdownOptions,
     factor: Reading,
@@ -353,7 +343,7 @@ def simulate_run(
 
     Parameters
     ----------
-    stream, platform, labels, parameters, scheduler_parameters, weights, slowdowns
+    stream, platform, labels, weights, slowdowns
         As for `measure_original`.
     factor, overrun, failures, seed
         As for `fuse_stream`.
@@ -416,7 +406,7 @@ def simulate_run(
         rests, share = unfinished(lessons, merged["submit_time"].values, run["end_time"].values)
         once = once.assign(predictions_on_unfinished=rests, predictions_unfinished_share=share)
     whole = measured_schedule(merged, run, once, weights, slowdowns)
-    _write(whole, labels, parameters, scheduler_parameters, target)
+    files.write(labelled(whole, **labels), target)
 
 
 def _known_once(
@@ -429,8 +419,8 @@ def _known_once(
     begin, end = merged["submit_time"].values[[0, -1]].astype(np.float64)
     seconds = (end - begin) or np.nan
     capacity = np.array([each.processors for each in platform.centres])
-    busy = metrics.seconds_within(run, (begin, end)) * run["segment_processors"].values
-    work = np.bincount(centre, busy, len(capacity))
+    within = metrics.seconds_within(run, (begin, end))
+    work = np.bincount(centre, within * run["segment_processors"].values, len(capacity))
     rejected = np.bincount(merged["centre_index"].values[~fits], minlength=merged.sizes["centre"])
     return xr.Dataset(
         {
@@ -446,29 +436,10 @@ def _known_once(
     )
 
 
-def _write(
-    whole: xr.Dataset,
-    labels: Mapping[str, str],
-    parameters: Mapping[str, Any],
-    scheduler_parameters: Mapping[str, Any],
-    target: str | Path,
-) -> None:
-    done = labelled(
-        whole,
-        scenario=labels["scenario"],
-        scheduler=labels["scheduler"],
-        estimates=labels["estimates"],
-        scenario_parameters=parameters,
-        scheduler_parameters=scheduler_parameters,
-        replicates_are="blocks",
-    )
-    files.write(done, target)
-
-
 def _centres_of(platform: CentrePlatform, merged: xr.Dataset) -> Integers:
     """Index in the platform of the centre of each log."""
-    names = [centre.name for centre in platform.centres]
-    return np.array([names.index(name) for name in merged["centre"].values], np.int64)
+    names = pd.Index([centre.name for centre in platform.centres])
+    return names.get_indexer(pd.Index(merged["centre"].values))
 
 
 def _homes(platform: CentrePlatform, merged: xr.Dataset, seed: int) -> Integers:
