@@ -243,9 +243,11 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def shown_labels(self) -> list[str]:
         """Label of each scheduler in the dataset, which those that are the same have in common."""
-        made = [_made(each) for each in self.schedulers]
+        made = [scheduler_made(each) for each in self.schedulers]
         first = [made.index(each) for each in made]
-        short = ["{variant}, k {k}".format(**own) for own in map(parameters_of, made, self.labels)]
+        short = [
+            "{variant}, k {k}".format(**own) for own in map(_parameters_of, self.schedulers, self.labels)
+        ]
         number = Counter(short[i] for i in set(first))
         return [short[i] if number[short[i]] == 1 else self.labels[i] for i in first]
 
@@ -312,13 +314,6 @@ class JSchedulerStudy(SchedulerStudy):
             self._simulated(run, scheduler, streams[run[0]], workloads, seed)
             for run, scheduler in self.runs.items()
         ]
-        centres = Task(
-            stage="prepare",
-            study=self.name,
-            name="centres",
-            function=f"{_HERE}:describe_centres",
-            arguments={"platform": self.machines(), "workloads": workloads},
-        )
         study = Task(
             stage="collect",
             study=self.name,
@@ -332,7 +327,15 @@ class JSchedulerStudy(SchedulerStudy):
                     "estimates": list(dict.fromkeys([*self._estimates, *ORIGINAL_ESTIMATES])),
                 },
                 "attributes": self.facts(seed),
-                "facts": [centres],
+                "facts": [
+                    Task(
+                        stage="prepare",
+                        study=self.name,
+                        name="centres",
+                        function=f"{_HERE}:describe_centres",
+                        arguments={"platform": self.machines(), "workloads": workloads},
+                    )
+                ],
             },
             memory=2000,
         )
@@ -443,11 +446,11 @@ class JSchedulerStudy(SchedulerStudy):
         self, run: Run, scheduler: Written, stream: Task, workloads: Mapping[str, Task], seed: int
     ) -> Task:
         """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
-        made = _made(scheduler)
-        measured = self._measured(run, parameters_of(made, run[1]), stream)
+        parameters = _parameters_of(scheduler, run[1])
+        measured = self._measured(run, parameters, stream)
         scenario = self.scenario(run[0])
         slow = (
-            (20 if made.predictions == "exact" else 1)
+            (20 if parameters["predictions"] == "exact" else 1)
             * (10 if run[2] == "retrained" else 1)
             * (1 if scenario.failures is None else 10)
         )
@@ -464,7 +467,7 @@ class JSchedulerStudy(SchedulerStudy):
                 "workloads": dict(workloads),
             },
             also={"files": [*function_files(scheduler), *event_files(scenario.machines)]},
-            cost=0.2 + slow * (1 + made.k / 10) * sum(task.cost for task in workloads.values()) / 14,
+            cost=0.2 + slow * (1 + parameters["k"] / 10) * sum(task.cost for task in workloads.values()) / 14,
             memory=2500,
         )
 
@@ -503,11 +506,11 @@ class JSchedulerStudy(SchedulerStudy):
         """The JScheduler against the original scenario: rankings, responses to k, users of centres."""
         first = self._estimates[0]
         families = self._families
+        largest = [own[-1] for own in families.values()]
         ends = [ORIGINAL, *(label for own in families.values() for label in dict.fromkeys((own[0], own[-1])))]
-        # LWT-pred and LSLD-pred of the paper
-        paper = [own[-1] for variant, own in families.items() if variant in ("wait", "slowdown")]
+        # LWT-pred and LSLD-pred
+        paper = [families[variant][-1] for variant in families if variant in ("wait", "slowdown")]
         users = [f"users of {centre.name}" for centre in self.centres]
-        most = [own[-1] for own in families.values()][:2]
         measures = ("bounded_slowdown_mean", "wait_time_mean")
         against = "Relative to the logs on their own centres, under the same estimates. "
         response = Specification(
@@ -547,7 +550,7 @@ class JSchedulerStudy(SchedulerStudy):
                 measures=measures,
                 hue="group",
                 lanes="scheduler",
-                where={"estimates": [first], "scheduler": [ORIGINAL, *most], "group": users},
+                where={"estimates": [first], "scheduler": [ORIGINAL, *largest[:2]], "group": users},
                 finding="gridsched.presentation.grids:of_users",
                 caption=against,
             ),
@@ -575,8 +578,8 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def _families(self) -> dict[str, list[str]]:
         """Schedulers that differ in k alone, in the order of k, by what they have in common."""
-        made = zip(map(_made, self.schedulers), self.shown_labels, strict=True)
-        own = {label: parameters_of(each, label) for each, label in made}
+        shown = zip(self.schedulers, self.shown_labels, strict=True)
+        own = {label: _parameters_of(scheduler, label) for scheduler, label in shown}
         by_k = sorted(own, key=lambda label: own[label]["k"])
         variants = dict.fromkeys(each["variant"] for each in own.values())
         return {name: [label for label in by_k if own[label]["variant"] == name] for name in variants}
@@ -633,18 +636,14 @@ PREDICTION_FIGURES = (
 """Figures of how good predictions are."""
 
 
-def _made(written: Written) -> JScheduler:
-    """The JScheduler of a configuration, which accepts no other scheduler."""
-    return cast(JScheduler, scheduler_made(written))
-
-
-def parameters_of(jscheduler: JScheduler, label: str) -> dict[str, Any]:
+def _parameters_of(written: Written, label: str) -> dict[str, Any]:
     """Parameters of a scheduler in the dataset, where it has a label."""
-    metric = jscheduler.metric if isinstance(jscheduler.metric, str) else label
+    made = cast(JScheduler, scheduler_made(written))
+    metric = made.metric if isinstance(made.metric, str) else label
     return {
-        "system": jscheduler.system,
-        "predictions": jscheduler.predictions,
+        "system": made.system,
+        "predictions": made.predictions,
         "metric": metric,
-        "k": int(jscheduler.k),
-        "variant": metric if jscheduler.predictions == "plan" else f"{metric}, {jscheduler.predictions}",
+        "k": int(made.k),
+        "variant": metric if made.predictions == "plan" else f"{metric}, {made.predictions}",
     }

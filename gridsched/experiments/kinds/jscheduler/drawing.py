@@ -57,13 +57,16 @@ def prediction_intervals(
         dataset if "workload" in dataset.dims else dataset.expand_dims(workload=[dataset.attrs["workload"]])
     )
     names = [_known(stacked, "predictor", name) for name in methods]
-    chosen = stacked.sel(workload=_known(stacked, "workload", workload or _largest(stacked, names)))
+    # Requested times are not known everywhere
+    jobs = stacked["confusion"].sel(predictor=names).sum(["actual_interval", "predicted_interval"])
+    largest = str(jobs.min("predictor").idxmax("workload").item())
+    chosen = stacked.sel(workload=_known(stacked, "workload", workload or largest))
     numbers = _shares(chosen, names)
     figure = style.new_figure(1.1 + 6.0 / max(len(names), 2))
     figure.suptitle(style.plain(str(chosen["workload"].item())), x=0.01, ha="left", fontsize=8.5)
     for place, name in enumerate(names, start=1):
-        axes = figure.add_subplot(1, max(len(names), 2), place, title=style.plain(name))
-        axes.set_ylabel("actual run time")
+        axes = figure.add_subplot(1, max(len(names), 2), place)
+        axes.set(title=style.plain(name), ylabel="actual run time")
         _confusion_panel(axes, numbers[numbers["predictor"] == name])
         axes.label_outer()
     figure.colorbar(
@@ -84,12 +87,6 @@ def _known(stacked: xr.Dataset, dim: str, label: str) -> str:
     if label not in known:
         raise ConfigurationError(f"{dim}: found {label!r}; known are {', '.join(known)}")
     return label
-
-
-def _largest(stacked: xr.Dataset, methods: Sequence[str]) -> str:
-    """Workload with the most jobs that all methods predict; requested times are not known everywhere."""
-    jobs = stacked["confusion"].sel(predictor=list(methods)).sum(["actual_interval", "predicted_interval"])
-    return str(stacked["workload"].values[int(jobs.min("predictor").argmax("workload"))])
 
 
 def _shares(chosen: xr.Dataset, methods: Sequence[str]) -> pd.DataFrame:
@@ -114,20 +111,19 @@ def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
     if rows.empty:
         style.no_data(axes, "no data")
         return
+    intervals = int(rows["actual_interval"].max()) + 1
     table = rows.pivot(index="actual_interval", columns="predicted_interval", values="share")
-    intervals = int(table.index.max()) + 1
     table = table.reindex(index=range(intervals), columns=range(intervals))
     axes.grid(visible=False)
     axes.pcolormesh(table.to_numpy(), cmap=_COLORS, vmin=0, vmax=1, rasterized=True)
     axes.plot([0, intervals], [0, intervals], color=style.FAINT, lw=0.6, ls=(0, (2, 3)))
     axes.set(aspect="equal", facecolor=style.PALE, xlabel="predicted run time")
-    upper = rows.drop_duplicates("actual_interval").set_index("actual_interval")["upper"]
     step = -(-intervals // _EDGE_LABELS)
-    labelled = [k for k in range(step - 1, intervals, step) if k in upper.index]
-    ends = [k + 1 for k in labelled]
-    texts = [style.duration(float(upper[k])) for k in labelled]
-    axes.set_xticks(ends, texts, rotation=45, ha="right")
-    axes.set_yticks(ends, texts)
+    upper = rows.drop_duplicates("actual_interval").set_index("actual_interval")["upper"]
+    upper = upper[upper.index % step == step - 1]
+    texts = [style.duration(float(each)) for each in upper]
+    axes.set_xticks(upper.index + 1, texts, rotation=45, ha="right")
+    axes.set_yticks(upper.index + 1, texts)
 
 
 def interval_finding(

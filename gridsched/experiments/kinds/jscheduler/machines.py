@@ -72,12 +72,15 @@ def pool_of(
     first = int(jobs.submit_time[0])
     alone = replace(platform, centres=(platform.centre(centre),))
     clusters, _ = resources_of(alone, factor, jobs.submit_time - first, failures, seed)
-    nodes, events = iter(pool.node_names), list[NodeEvent]()
+    nodes = iter(pool.node_names)
+    events: list[NodeEvent] = []
     for cluster in clusters:
         own = dict(zip(cluster.node_names, nodes, strict=False))
-        for event in cluster.events:
-            named = [own[event.node]] if event.node in own else own.values()
-            events += [replace(event, node=node) for node in named]
+        events += [
+            replace(event, node=node)
+            for event in cluster.events
+            for node in ([own[event.node]] if event.node in own else own.values())
+        ]
     pool = replace(
         pool,
         events=shifted(sorted(events, key=lambda event: event.time), first),

@@ -78,18 +78,16 @@ def measured_schedule(
         Measures on `group` and `replicate`.
     """
     jobs = np.flatnonzero(stream["measured"].values)
-    users = {
-        f"users of {name}": jobs[stream["centre_index"].values[jobs] == index]
-        for index, name in enumerate(stream["centre"].values)
+    centre = stream["centre_index"].values[jobs]
+    members = {ALL: jobs} | {
+        f"users of {name}": jobs[centre == index] for index, name in enumerate(stream["centre"].values)
     }
-    members = {ALL: jobs, **users}
     run_time = (run if slowdowns.run_time == "cluster" else stream)["run_time"]
     values = metrics.job_metrics(
         run.assign(run_time=run_time), slowdown_threshold=slowdowns.bounded_threshold
     )
     if slowdowns.threshold > 1:
-        response = values["response_time"]
-        values["slowdown"] = metrics.bounded_slowdown(response, run_time, slowdowns.threshold)
+        values["slowdown"] = metrics.bounded_slowdown(values["response_time"], run_time, slowdowns.threshold)
 
     block = block_of(jobs, BLOCKS, len(run_time))
     blocks = in_blocks(values, members, block, {ALL: _weight(stream, jobs, weights)})

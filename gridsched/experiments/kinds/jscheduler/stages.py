@@ -203,8 +203,8 @@ def fuse_stream(
     held = largest.allocation(jobs.processors) <= largest.processors
     everywhere = np.all([whole[f"end_{name}"] >= 0 for name in ORIGINAL_ESTIMATES], axis=0)
     requested = np.where(jobs.requested_time > 0, jobs.requested_time, jobs.run_time)
-    loads = [offered_load(log, platform.pool(name, at_home)[0]) for name, log in logs.items()]
     learned = streams(jobs, whole["end_requested"].values, predictor, origin)
+    names = [each.name for each in platform.centres]
     whole = whole.assign(
         {
             "submit_time": ("job", jobs.submit_time),
@@ -216,7 +216,11 @@ def fuse_stream(
             "actual": ("job", np.maximum(jobs.run_time, 1)),
             "held": ("job", held.astype(np.int8)),
             "measured": ("job", (held & everywhere).astype(np.int8)),
-            "offered_load": ("centre", loads),
+            "place": ("centre", [names.index(name) for name in logs]),
+            "offered_load": (
+                "centre",
+                [offered_load(log, platform.pool(name, at_home)[0]) for name, log in logs.items()],
+            ),
             "requested_times_cut": ("centre", [log.repaired.get(CUT, 0) for log in logs.values()]),
             **_lessons(learned, predictor.window),
         }
@@ -241,10 +245,8 @@ def _fused(
     place = np.argsort(np.argsort(origin, kind="stable"))
     shift = jobs.submit_time - np.concatenate([log.submit_time for log in logs.values()])[place]
     whole = xr.concat(parts, "job", combine_attrs="drop").isel(job=place)
-    times = {name: each.values for name, each in whole.items() if str(name).startswith(("start_", "end_"))}
-    return whole.assign(
-        {name: ("job", np.where(each >= 0, each + shift, each)) for name, each in times.items()}
-    )
+    times = [name for name in whole if str(name).startswith(("start_", "end_"))]
+    return whole.assign({name: whole[name].where(whole[name] < 0, whole[name] + shift) for name in times})
 
 
 def _lessons(learned: Sequence[Stream], window: int) -> dict[str, Any]:
@@ -297,7 +299,7 @@ def measure_original(
     merged, estimates = files.shared(stream), labels["estimates"]
     start, end = (merged[f"{what}_{estimates}"].values for what in ("start", "end"))
     ran = np.flatnonzero(start >= 0)
-    centre = _centres_of(platform, merged)[merged["centre_index"].values[ran]]
+    centre = merged["place"].values[merged["centre_index"].values[ran]]
     run = xr.Dataset(
         {
             "submit_time": merged["submit_time"],
@@ -436,20 +438,14 @@ def _known_once(
     )
 
 
-def _centres_of(platform: CentrePlatform, merged: xr.Dataset) -> Integers:
-    """Index in the platform of the centre of each log."""
-    names = pd.Index([centre.name for centre in platform.centres])
-    return names.get_indexer(pd.Index(merged["centre"].values))
-
-
 def _homes(platform: CentrePlatform, merged: xr.Dataset, seed: int) -> Integers:
     """Cluster of each job's own centre, drawn where it has several."""
     owner = platform.resources("none")[2]
     random = np.random.default_rng((seed, 1))
     homes = np.empty(merged.sizes["job"], np.int64)
-    for index, centre in enumerate(_centres_of(platform, merged)):
+    for index, place in enumerate(merged["place"].values):
         own = np.flatnonzero(merged["centre_index"].values == index)
-        homes[own] = random.choice(np.flatnonzero(owner == centre), len(own))
+        homes[own] = random.choice(np.flatnonzero(owner == place), len(own))
     return homes
 
 
