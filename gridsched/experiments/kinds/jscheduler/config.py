@@ -286,12 +286,13 @@ class JSchedulerStudy(SchedulerStudy):
 
     def machines(self, *names: str) -> dict[str, Any]:
         """The platform with all centres, or some: what simulations depend on of it, as plain values."""
-        centres = [
-            {key: getattr(each, key) for key in ("name", "resources", "factor", "policy")}
-            for each in self._platform.centres
-            if not names or each.name in names
-        ]
-        return {"centres": centres}
+        return {
+            "centres": [
+                {key: getattr(each, key) for key in ("name", "resources", "factor", "policy")}
+                for each in self._platform.centres
+                if not names or each.name in names
+            ]
+        }
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -305,12 +306,12 @@ class JSchedulerStudy(SchedulerStudy):
         streams = {
             each.name: self._stream(each, workloads, originals[each.name], seed) for each in self.conditions
         }
-        originally = [
+        runs = [
             self._measured((label, ORIGINAL, estimates), {"system": "local", "variant": ORIGINAL}, stream)
             for label, stream in streams.items()
             for estimates in ORIGINAL_ESTIMATES
         ]
-        simulated = [
+        runs += [
             self._simulated(run, scheduler, streams[run[0]], workloads, seed)
             for run, scheduler in self.runs.items()
         ]
@@ -320,7 +321,7 @@ class JSchedulerStudy(SchedulerStudy):
             name="study",
             function="gridsched.experiments.collection:collect_study",
             arguments={
-                "runs": [*originally, *simulated],
+                "runs": runs,
                 "labels": {
                     "scenario": list(streams),
                     "scheduler": self.dataset_labels,
@@ -581,14 +582,15 @@ class JSchedulerStudy(SchedulerStudy):
         shown = zip(self.schedulers, self.shown_labels, strict=True)
         own = {label: _parameters_of(scheduler, label) for scheduler, label in shown}
         by_k = sorted(own, key=lambda label: own[label]["k"])
-        variants = dict.fromkeys(each["variant"] for each in own.values())
-        return {name: [label for label in by_k if own[label]["variant"] == name] for name in variants}
+        return {
+            variant: [label for label in by_k if own[label]["variant"] == variant]
+            for variant in (each["variant"] for each in own.values())
+        }
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
-        logs = len(self.centres)
         return [
-            f"The logs of {logs} centres are merged, "
+            f"The logs of {len(self.centres)} centres are merged, "
             + ("each by its own clock." if self.align == "clock" else "their first jobs submitted together."),
             "Original scenario: each log on its own centre, whose clusters are one pool there.",
             "Run times by the CPU factor: "

@@ -102,8 +102,8 @@ def _shares(chosen: xr.Dataset, methods: Sequence[str]) -> pd.DataFrame:
         }
     )
     keys = ["predictor", "actual_interval", "predicted_interval"]
-    rows = table.to_dataframe(dim_order=keys).reset_index()[[*keys, "lower", "upper", "jobs", "share"]]
-    return rows.dropna(subset=["share"]).reset_index(drop=True)
+    rows = table.to_dataframe(dim_order=keys).dropna(subset=["share"]).reset_index()
+    return rows[[*keys, "lower", "upper", "jobs", "share"]]
 
 
 def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -112,18 +112,18 @@ def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
         style.no_data(axes, "no data")
         return
     intervals = int(rows["actual_interval"].max()) + 1
-    table = rows.pivot(index="actual_interval", columns="predicted_interval", values="share")
-    table = table.reindex(index=range(intervals), columns=range(intervals))
+    table = rows.pivot(index="actual_interval", columns="predicted_interval", values="share").reindex(
+        index=range(intervals), columns=range(intervals)
+    )
     axes.grid(visible=False)
     axes.pcolormesh(table.to_numpy(), cmap=_COLORS, vmin=0, vmax=1, rasterized=True)
     axes.plot([0, intervals], [0, intervals], color=style.FAINT, lw=0.6, ls=(0, (2, 3)))
     axes.set(aspect="equal", facecolor=style.PALE, xlabel="predicted run time")
     step = -(-intervals // _EDGE_LABELS)
-    upper = rows.drop_duplicates("actual_interval").set_index("actual_interval")["upper"]
-    upper = upper[upper.index % step == step - 1]
-    texts = [style.duration(float(each)) for each in upper]
-    axes.set_xticks(upper.index + 1, texts, rotation=45, ha="right")
-    axes.set_yticks(upper.index + 1, texts)
+    labelled = rows[rows["actual_interval"] % step == step - 1].drop_duplicates("actual_interval")
+    texts = labelled["upper"].map(style.duration)
+    axes.set_xticks(labelled["actual_interval"] + 1, texts, rotation=45, ha="right")
+    axes.set_yticks(labelled["actual_interval"] + 1, texts)
 
 
 def interval_finding(

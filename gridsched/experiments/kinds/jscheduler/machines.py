@@ -43,8 +43,8 @@ def resources_of(
         Seed of the whole configuration.
     """
     resources, policies, _ = platform.resources(factor)
-    config = ClusterConfig(name="all", failures=failures)
-    return machines_of_stream(submit_time, resources, [config] * len(resources), seed), policies
+    configs = [ClusterConfig(name="all", failures=failures)] * len(resources)
+    return machines_of_stream(submit_time, resources, configs, seed), policies
 
 
 def pool_of(
@@ -81,11 +81,11 @@ def pool_of(
             for event in cluster.events
             for node in ([own[event.node]] if event.node in own else own.values())
         ]
-    pool = replace(
+    failing = replace(
         pool,
         events=shifted(sorted(events, key=lambda event: event.time), first),
         requeue=failures.requeue,
         checkpoint_interval=failures.checkpoint_interval,
         checkpoint_cost=failures.checkpoint_cost,
     )
-    return pool, policy
+    return failing, policy

@@ -89,16 +89,27 @@ def measured_schedule(
     if slowdowns.threshold > 1:
         values["slowdown"] = metrics.bounded_slowdown(values["response_time"], run_time, slowdowns.threshold)
 
-    block = block_of(jobs, BLOCKS, len(run_time))
-    blocks = in_blocks(values, members, block, {ALL: _weight(stream, jobs, weights)})
+    blocks = in_blocks(
+        values,
+        members,
+        block_of(jobs, BLOCKS, len(run_time)),
+        {ALL: _weight(stream, jobs, weights)},
+    )
+    tails = xr.Dataset(
+        {
+            f"{name}_p95": (
+                "group",
+                [quantile_of(np.sort(values[name][own]), 0.95) for own in members.values()],
+            )
+            for name in ("wait_time", "slowdown")
+        },
+        {"group": list(members)},
+    )
     summary = grouped(once)
+    whole = [summary.expand_dims(replicate=[0]), tails.expand_dims(replicate=[0])]
     groups = list(dict.fromkeys([*members, *summary["group"].values.tolist()]))
-    summary = summary.reindex(group=groups)
-    for name in ("wait_time", "slowdown"):
-        known = [np.sort(values[name][members.get(group, jobs[:0])]) for group in groups]
-        summary[f"{name}_p95"] = ("group", [quantile_of(each, 0.95) for each in known])
-    parts = [blocks[["jobs"]], blocks, summary.expand_dims(replicate=[0])]
-    return xr.merge(parts, join="outer", compat="no_conflicts").reindex(group=groups)
+    found = xr.merge([blocks[["jobs"]], blocks, *whole], join="outer", compat="no_conflicts")
+    return found.reindex(group=groups)
 
 
 def _weight(stream: xr.Dataset, jobs: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:

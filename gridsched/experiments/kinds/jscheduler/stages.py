@@ -109,8 +109,8 @@ def simulate_original(
     _run_alone(whole, "requested", jobs, pool, policy, overrun)
     _run_alone(whole, "actual", jobs, pool, policy, overrun)
     if predictor.scope == "source":
-        ends = whole["end_requested"].values
-        whole["predicted"] = ("job", predict_prequential(jobs, ends, predictor).run_time)
+        predicted = predict_prequential(jobs, whole["end_requested"].values, predictor)
+        whole["predicted"] = ("job", predicted.run_time)
         _run_alone(whole, "predicted", jobs, pool, policy, overrun)
     whole.attrs |= {
         "title": f"original scenario of {centre}",
@@ -130,8 +130,13 @@ def _run_alone(
     overrun: OverrunName,
 ) -> None:
     """Add start and end of each job of a log on its own centre [s]; -1 where it did not come to its end."""
-    given = whole[estimates].values if estimates == "predicted" else cast(Any, estimates)
-    run = simulate(jobs, pool, policy, estimates=given, overrun=overrun)
+    run = simulate(
+        jobs,
+        pool,
+        policy,
+        estimates=whole[estimates].values if estimates == "predicted" else cast(Any, estimates),
+        overrun=overrun,
+    )
     verify(run)
     for what, times in (("start", run["start_time"]), ("end", run["end_time"])):
         whole[f"{what}_{estimates}"] = ("job", np.where(ended(run), times.values, results.NO_TIME))
@@ -195,15 +200,19 @@ def fuse_stream(
         predicted = predict_prequential(jobs, ends, predictor, origin).run_time
         for index, (name, log) in enumerate(logs.items()):
             parts[index]["predicted"] = ("job", predicted[origin == index])
-            pool = pool_of(platform, name, at_home, log, failures, seed)
-            _run_alone(parts[index], "predicted", log, *pool, overrun)
+            _run_alone(
+                parts[index],
+                "predicted",
+                log,
+                *pool_of(platform, name, at_home, log, failures, seed),
+                overrun,
+            )
     whole = _fused(parts, logs, jobs, origin)
 
     largest = max(platform.resources(factor)[0], key=lambda each: each.processors)
     held = largest.allocation(jobs.processors) <= largest.processors
     everywhere = np.all([whole[f"end_{name}"] >= 0 for name in ORIGINAL_ESTIMATES], axis=0)
     requested = np.where(jobs.requested_time > 0, jobs.requested_time, jobs.run_time)
-    learned = streams(jobs, whole["end_requested"].values, predictor, origin)
     names = [each.name for each in platform.centres]
     whole = whole.assign(
         {
@@ -222,7 +231,7 @@ def fuse_stream(
                 [offered_load(log, platform.pool(name, at_home)[0]) for name, log in logs.items()],
             ),
             "requested_times_cut": ("centre", [log.repaired.get(CUT, 0) for log in logs.values()]),
-            **_lessons(learned, predictor.window),
+            **_lessons(streams(jobs, whole["end_requested"].values, predictor, origin), predictor.window),
         }
     ).assign_coords(centre=list(logs))
     whole.attrs = {
@@ -245,8 +254,13 @@ def _fused(
     place = np.argsort(np.argsort(origin, kind="stable"))
     shift = jobs.submit_time - np.concatenate([log.submit_time for log in logs.values()])[place]
     whole = xr.concat(parts, "job", combine_attrs="drop").isel(job=place)
-    times = [name for name in whole if str(name).startswith(("start_", "end_"))]
-    return whole.assign({name: whole[name].where(whole[name] < 0, whole[name] + shift) for name in times})
+    return whole.assign(
+        {
+            name: times.where(times < 0, times + shift)
+            for name, times in whole.items()
+            if str(name).startswith(("start_", "end_"))
+        }
+    )
 
 
 def _lessons(learned: Sequence[Stream], window: int) -> dict[str, Any]:
@@ -318,10 +332,11 @@ def measure_original(
     )
     once = _known_once(merged, run, platform, centre, start >= 0)
     if estimates == ORIGINAL_ESTIMATES[0]:
-        once["offered_load_home"] = ("home", merged["offered_load"].values)
-        once["requested_times_cut_home"] = ("home", merged["requested_times_cut"].values)
-    whole = measured_schedule(merged, run, once, weights, slowdowns)
-    files.write(labelled(whole, **labels), target)
+        once = once.assign(
+            offered_load_home=("home", merged["offered_load"].values),
+            requested_times_cut_home=("home", merged["requested_times_cut"].values),
+        )
+    files.write(labelled(measured_schedule(merged, run, once, weights, slowdowns), **labels), target)
 
 
 def simulate_run(
@@ -401,14 +416,16 @@ def simulate_run(
             f"are compared by jobs that end in all of them; let nodes come up again in {labels['scenario']!r}"
         )
     centre = platform.resources("none")[2][run["segment_cluster"].values]
-    once = _known_once(merged, run, platform, centre, merged["held"].values > 0)
-    once = once.assign(queries=float(run.attrs["queries"])).merge(fates_of(run))
+    once = (
+        _known_once(merged, run, platform, centre, merged["held"].values > 0)
+        .assign(queries=float(run.attrs["queries"]))
+        .merge(fates_of(run))
+    )
     if estimates == "predicted":
         lessons = Lessons(**{name: merged[f"lessons_{name}"].values.astype(np.int64) for name in LESSONS})
         rests, share = unfinished(lessons, merged["submit_time"].values, run["end_time"].values)
         once = once.assign(predictions_on_unfinished=rests, predictions_unfinished_share=share)
-    whole = measured_schedule(merged, run, once, weights, slowdowns)
-    files.write(labelled(whole, **labels), target)
+    files.write(labelled(measured_schedule(merged, run, once, weights, slowdowns), **labels), target)
 
 
 def _known_once(
@@ -480,8 +497,8 @@ def stack_predictions(predictions: Sequence[str | Path], target: str | Path) -> 
     """Put the evaluations of predictions of all logs into one dataset."""
     whole = stack_workloads([results.read(path) for path in predictions])
     error = whole["mean_absolute_error"]
-    base = error.sel(predictor=REQUESTED, drop=True)
-    whole["relative_error"] = error / base.where(base > 0)
+    of_requests = error.sel(predictor=REQUESTED, drop=True)
+    whole["relative_error"] = error / of_requests.where(of_requests > 0)
     for name in ("relative_error", "correlation", "under_predicted"):
         # each log is a replicate
         whole[name] = (("predictor", "replicate"), whole[name].transpose("predictor", "workload").values)
@@ -507,7 +524,7 @@ def describe_centres(
     """
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     own = [platform.centre(name) for name in logs]
-    whole = sources(logs, "centre").assign(
+    facts = sources(logs, "centre").assign(
         cpu_factor=("centre", [each.factor for each in own], attrs_of("CPU factor", "1")),
         processors=(
             "centre",
@@ -516,4 +533,4 @@ def describe_centres(
         ),
         local_policy=("centre", [each.policy for each in own], attrs_of("local policy", "1")),
     )
-    files.write(whole, target)
+    files.write(facts, target)
