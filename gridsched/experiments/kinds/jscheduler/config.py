@@ -340,14 +340,15 @@ class JSchedulerStudy(SchedulerStudy):
             },
             memory=2000,
         )
-        datasets, figures = [study], self.drawn(study)
-        if self.evaluate:
-            datasets.append(self._prediction(workloads, originals))
-            figures += [
-                Figure(name=each.name, dataset=datasets[1], specification=each.values(), part="Predictions")
-                for each in PREDICTION_FIGURES
-            ]
-        return Experiment(datasets=datasets, figures=figures, tables=list(TABLES))
+        predictions = [self._prediction(workloads, originals)] if self.evaluate else []
+        figures = [
+            Figure(name=each.name, dataset=dataset, specification=each.values(), part="Predictions")
+            for dataset in predictions
+            for each in PREDICTION_FIGURES
+        ]
+        return Experiment(
+            datasets=[study, *predictions], figures=[*self.drawn(study), *figures], tables=list(TABLES)
+        )
 
     @property
     def runs(self) -> dict[Run, Written]:
@@ -356,7 +357,7 @@ class JSchedulerStudy(SchedulerStudy):
         return {
             (self._label_in(scenario), shown[label], estimates): self.scheduler(label)
             for scenario in self.scenarios
-            for estimates in scenario.estimates or self.estimates
+            for estimates in self.estimates_in(scenario)
             for label in self.labels_in(scenario)
         }
 
@@ -475,29 +476,30 @@ class JSchedulerStudy(SchedulerStudy):
     def _prediction(self, workloads: Mapping[str, Task], originals: Mapping[str, Mapping[str, Task]]) -> Task:
         """How good predictions are, log by log, on the first platform."""
         first = self.conditions[0]
-        evaluated = [
-            Task(
-                stage="predict",
-                study=self.name,
-                name=f"predictions of {name}",
-                function=f"{_HERE}:evaluate_prediction",
-                arguments={
-                    "platform": self.machines(name),
-                    "factor": first.at_home,
-                    "workload": workload,
-                    "original": originals[first.name][name],
-                    "predictor": plain(self.predictor),
-                },
-                cost=60 * workload.cost,
-            )
-            for name, workload in workloads.items()
-        ]
         return Task(
             stage="collect",
             study=self.name,
             name="prediction",
             function=f"{_HERE}:stack_predictions",
-            arguments={"predictions": evaluated},
+            arguments={
+                "predictions": [
+                    Task(
+                        stage="predict",
+                        study=self.name,
+                        name=f"predictions of {name}",
+                        function=f"{_HERE}:evaluate_prediction",
+                        arguments={
+                            "platform": self.machines(name),
+                            "factor": first.at_home,
+                            "workload": workload,
+                            "original": originals[first.name][name],
+                            "predictor": plain(self.predictor),
+                        },
+                        cost=60 * workload.cost,
+                    )
+                    for name, workload in workloads.items()
+                ]
+            },
         )
 
     # --- figures --------------------------------------------------------------------------------------
@@ -579,8 +581,10 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def _families(self) -> dict[str, list[str]]:
         """Schedulers that differ in k alone, in the order of k, by what they have in common."""
-        shown = zip(self.schedulers, self.shown_labels, strict=True)
-        own = {label: _parameters_of(scheduler, label) for scheduler, label in shown}
+        own = {
+            label: _parameters_of(scheduler, label)
+            for scheduler, label in zip(self.schedulers, self.shown_labels, strict=True)
+        }
         by_k = sorted(own, key=lambda label: own[label]["k"])
         return {
             variant: [label for label in by_k if own[label]["variant"] == variant]

@@ -134,9 +134,5 @@ def interval_finding(
     for method, rows in numbers[numbers["jobs"] > 0].groupby("predictor", sort=False):
         further = rows["predicted_interval"] - rows["actual_interval"]
         right, long = (np.average(own, weights=rows["jobs"]) for own in (further == 0, further > 0))
-        name = str(method)
-        lines.append(
-            f"{name[:1].upper()}{name[1:]}: right interval for {right:.0%} of the jobs, "
-            f"too long for {long:.0%}."
-        )
-    return lines or ["No job has an interval."]
+        lines.append(f"{method}: right interval for {right:.0%} of the jobs, too long for {long:.0%}.")
+    return [line[:1].upper() + line[1:] for line in lines] or ["No job has an interval."]

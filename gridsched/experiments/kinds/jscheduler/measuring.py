@@ -106,10 +106,10 @@ def measured_schedule(
         {"group": list(members)},
     )
     summary = grouped(once)
-    whole = [summary.expand_dims(replicate=[0]), tails.expand_dims(replicate=[0])]
     groups = list(dict.fromkeys([*members, *summary["group"].values.tolist()]))
-    found = xr.merge([blocks[["jobs"]], blocks, *whole], join="outer", compat="no_conflicts")
-    return found.reindex(group=groups)
+    known = summary.merge(tails, join="outer").expand_dims(replicate=[0])
+    # The number of jobs is the first of the measures
+    return blocks[["jobs"]].merge(blocks).merge(known, join="outer").reindex(group=groups)
 
 
 def _weight(stream: xr.Dataset, jobs: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:

@@ -109,8 +109,8 @@ def simulate_original(
     _run_alone(whole, "requested", jobs, pool, policy, overrun)
     _run_alone(whole, "actual", jobs, pool, policy, overrun)
     if predictor.scope == "source":
-        predicted = predict_prequential(jobs, whole["end_requested"].values, predictor)
-        whole["predicted"] = ("job", predicted.run_time)
+        ends = whole["end_requested"].values
+        whole["predicted"] = ("job", predict_prequential(jobs, ends, predictor).run_time)
         _run_alone(whole, "predicted", jobs, pool, policy, overrun)
     whole.attrs |= {
         "title": f"original scenario of {centre}",
@@ -149,9 +149,8 @@ def _workload(platform: CentrePlatform, factor: Reading, path: str | Path) -> Wo
     Some users ask for decades; times a CPU factor that is more than the engine can hold.
     """
     jobs = results.workload_from_dataset(results.read(path))[0]
-    speeds = [cluster.speed for cluster in platform.resources(factor)[0]]
     # One less, since the quotient by the speed is rounded
-    longest = int(LARGEST * min(1.0, *speeds)) - 1
+    longest = int(LARGEST * min(1.0, *(each.speed for each in platform.resources(factor)[0]))) - 1
     return jobs.select(
         slice(None),
         requested_time=np.minimum(jobs.requested_time, longest),
@@ -212,7 +211,6 @@ def fuse_stream(
     largest = max(platform.resources(factor)[0], key=lambda each: each.processors)
     held = largest.allocation(jobs.processors) <= largest.processors
     everywhere = np.all([whole[f"end_{name}"] >= 0 for name in ORIGINAL_ESTIMATES], axis=0)
-    requested = np.where(jobs.requested_time > 0, jobs.requested_time, jobs.run_time)
     names = [each.name for each in platform.centres]
     whole = whole.assign(
         {
@@ -221,7 +219,10 @@ def fuse_stream(
             "processors": ("job", jobs.processors),
             "centre_index": ("job", origin.astype(np.int16)),
             # Estimates are those of a cluster of speed 1
-            "requested": ("job", np.maximum(requested, 1)),
+            "requested": (
+                "job",
+                np.where(jobs.requested_time > 0, jobs.requested_time, np.maximum(jobs.run_time, 1)),
+            ),
             "actual": ("job", np.maximum(jobs.run_time, 1)),
             "held": ("job", held.astype(np.int8)),
             "measured": ("job", (held & everywhere).astype(np.int8)),
@@ -265,7 +266,7 @@ def _fused(
 
 def _lessons(learned: Sequence[Stream], window: int) -> dict[str, Any]:
     """From which jobs each prediction is learned, see `Lessons`; features have no part in this."""
-    # Of all streams before: they stand one after the other
+    # Streams stand one after the other: where the jobs and the ends of each begin
     jobs = np.cumsum([0, *(len(stream.jobs) for stream in learned)])
     ends = np.cumsum([0, *(len(stream.order) for stream in learned)])
     trainings = [
