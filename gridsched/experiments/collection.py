@@ -175,6 +175,7 @@ def collect_study(
     *,
     coordinates: Coordinates | None = None,
     grids: Sequence[str | Path] = (),
+    facts: Sequence[str | Path] = (),
 ) -> None:
     """Put the measures of all runs of a study, and what is known of its workloads, into its dataset.
 
@@ -192,11 +193,15 @@ def collect_study(
         See `table_of_runs`.
     grids : sequence of paths
         Results of `gridsched.experiments.prepare.prepare_grids`.
+    facts : sequence of paths
+        Datasets of what else is known of workloads and platforms, which are merged into it.
     """
     measured = [results.read(path) for path in runs]
     whole = table_of_runs([run for run in measured if run.data_vars], labels, coordinates)
     if grids:
         whole = whole.merge(workload_facts(grids).rename(scenario="prepared"))
+    for path in facts:
+        whole = whole.merge(results.read(path), join="left")
     whole.attrs = {**attributes, "verified": 1, **results.provenance()}
     unfit = [
         f"{run['scenario'].item()}, {run['scheduler'].item()}: {run.attrs['unfit']}"

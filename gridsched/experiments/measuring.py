@@ -108,11 +108,11 @@ def measured(
         dict.fromkeys([*members, *(str(each) for part in summaries for each in part["group"].values)])
     )
     whole = whole.reindex(group=labels)
-    block = _block_of(members[ALL], how.blocks, len(run["submit_time"])) if how.blocks else None
+    block = block_of(members[ALL], how.blocks, len(run["submit_time"])) if how.blocks else None
     own = function_at(how.further)(run, values, members, block) if how.further else xr.Dataset()
     if block is None:
         return whole.combine_first(own).reindex(group=labels)
-    blocks = _in_blocks(values, members, block).merge(own)
+    blocks = in_blocks(values, members, block).merge(own)
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
     whole = xr.merge([blocks, once], join="outer", compat="no_conflicts")
     return whole.reindex(group=labels)
@@ -175,8 +175,7 @@ def _of_jobs(
     for name, of_jobs in values.items():
         known = [np.sort(of_jobs[jobs][started[jobs]]) for jobs in members.values()]
         for key in _SHOWN_OF.get(name, ("mean",)):
-            found = [float(_STATISTICS[key](each)) if len(each) else np.nan for each in known]
-            variables[f"{name}_{key}"] = ("group", found)
+            variables[f"{name}_{key}"] = ("group", [statistic(key, each) for each in known])
         if how.quantiles and name in _SHOWN_OF and len(known[0]):
             variables[f"{name}_quantile"] = ("quantile", np.quantile(known[0], metrics.QUANTILES))
     return xr.Dataset(
@@ -184,7 +183,12 @@ def _of_jobs(
     )
 
 
-def _block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArray[np.int64]:
+def statistic(key: str, ordered: Floats) -> float:
+    """A statistic of values in order: mean, median, max, p95 or std; NaN without any."""
+    return float(_STATISTICS[key](ordered)) if len(ordered) else np.nan
+
+
+def block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArray[np.int64]:
     """Block of consecutive jobs of each job of a run, the same for all schedulers."""
     number = min(blocks, max(len(measured_jobs) // 2, 1))
     block = np.zeros(jobs, np.int64)
@@ -192,18 +196,22 @@ def _block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArr
     return block
 
 
-def _in_blocks(
-    values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], block: NDArray[np.int64]
+def in_blocks(
+    values: Mapping[str, Floats],
+    members: Mapping[str, NDArray[np.int64]],
+    block: NDArray[np.int64],
+    weights: Mapping[str, Floats] | None = None,
 ) -> xr.Dataset:
-    """Number and means of the jobs of each group in blocks."""
+    """Number and means of the jobs of each group in blocks; weights of jobs, by group, are 1 by default."""
     number = int(block.max(initial=0)) + 1
     variables: dict[str, Any] = {}
     for name, of_jobs in values.items():
         counts, means = [], []
-        for own in members.values():
+        for group, own in members.items():
             known = own[~np.isnan(of_jobs[own])]
-            count = np.bincount(block[known], minlength=number).astype(np.float64)
-            total = np.bincount(block[known], of_jobs[known], number)
+            weight = (weights or {}).get(group, np.ones(len(block)))[known]
+            count = np.bincount(block[known], weight, number)
+            total = np.bincount(block[known], of_jobs[known] * weight, number)
             counts.append(count)
             means.append(np.divide(total, count, out=np.full(number, np.nan), where=count > 0))
         variables[f"{name}_mean"] = (("group", "replicate"), np.array(means))

@@ -98,7 +98,7 @@ def test_the_same_run_under_two_names_is_made_once() -> None:
             "schedulers": [{"name": "x", **one, "k": [1, 2]}, {"name": "y", **one, "k": 2}],
         }
     )
-    assert [scheduler for *_, scheduler in study.runs] == ["wait, k 1", "wait, k 2"]
+    assert [scheduler for _, scheduler, _ in study.runs] == ["wait, k 1", "wait, k 2"]
 
 
 BROKEN = st.recursive(

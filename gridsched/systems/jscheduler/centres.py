@@ -74,6 +74,11 @@ class Centre:
     paper: Mapping[str, float] | None = None
     absent: str = ""
 
+    @property
+    def processors(self) -> int:
+        """Processors of all its resources."""
+        return _processors(self.resources)
+
 
 @dataclass(frozen=True)
 class CentrePlatform:
@@ -170,8 +175,8 @@ class CentrePlatform:
             If there is no such centre or reading.
         """
         centre = self.centre(name)
-        processors, speed = _processors(centre.resources), _speed(centre.factor, reading)
-        return Cluster(processors=processors, speed=speed, name=name), named_policy(centre.policy)
+        speed = _speed(centre.factor, reading)
+        return Cluster(processors=centre.processors, speed=speed, name=name), named_policy(centre.policy)
 
 
 def _speed(factor: float, reading: Reading) -> float:

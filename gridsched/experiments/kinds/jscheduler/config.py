@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import xarray as xr
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
@@ -15,7 +17,7 @@ from gridsched.experiments.config import VARYING
 from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, plain, prepared_workload
 from gridsched.experiments.kinds.jscheduler.measuring import SlowdownOptions, Weights
-from gridsched.experiments.kinds.jscheduler.stages import ORIGINAL, ORIGINAL_ESTIMATES, of_jscheduler
+from gridsched.experiments.kinds.jscheduler.stages import ORIGINAL_ESTIMATES
 from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import (
     ClusterConfig,
@@ -46,16 +48,16 @@ from gridsched.systems.jscheduler.scheduler import JScheduler
 
 _HERE = "gridsched.experiments.kinds.jscheduler.stages"
 
-RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
+ORIGINAL = "original"
+"""Label of the original scenario among the schedulers."""
+
+Run = tuple[str, str, str]
+"""Labels in the dataset of the scenario, the scheduler and the estimates of a run."""
+
+RuntimeEstimates = Annotated[
+    tuple[Literal["predicted", "requested", "actual", "retrained"], ...], Field(min_length=1)
+]
 """Runtime estimates of the schedulers."""
-
-RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
-
-
-_AS_RECORDED = (
-    "trees learn from each log as it ends on its own centre, and jobs are compared with those there; use a "
-    "study of kind arena, which runs jscheduler on clusters of any logs"
-)
 
 
 class ReadingConfig(ScenarioChoice):
@@ -101,7 +103,6 @@ class ReadingConfig(ScenarioChoice):
 PredictorConfig: Any = part_model(PredictorOptions)
 """How run times are predicted."""
 
-
 SlowdownConfig: Any = part_model(SlowdownOptions)
 """What slowdowns are relative to."""
 
@@ -125,7 +126,11 @@ class RowConfig(ConfigModel):
 class JSchedulerStudy(SchedulerStudy):
     """A study of the JScheduler: jobs choose among clusters; against every log on its own centre."""
 
-    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(VARYING, _AS_RECORDED)
+    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        VARYING,
+        "trees learn from each log as it ends on its own centre, and jobs are compared with those there; "
+        "use a study of kind arena, which runs jscheduler on clusters of any logs",
+    )
 
     kind: Literal["self-scheduling"]
     """What is studied."""
@@ -168,10 +173,7 @@ class JSchedulerStudy(SchedulerStudy):
             raise ValueError(f"platform: {error}") from None
         try:
             self._platform = platform.changed(
-                {
-                    name: {key: value for key, value in row if value is not None}
-                    for name, row in self.rows.items()
-                }
+                {name: row.model_dump(exclude_none=True) for name, row in self.rows.items()}
             )
         except GridschedError as error:
             raise ValueError(f"rows: {error}") from None
@@ -184,7 +186,7 @@ class JSchedulerStudy(SchedulerStudy):
             raise ValueError(
                 f"schedulers: the name {ORIGINAL!r} stands for the original scenario; choose another"
             )
-        resources = self.resource_count
+        resources = len(self._platform.resources("none")[0])
         for scheduler in self.schedulers:
             made = scheduler_made(scheduler)
             if not isinstance(made, JScheduler):
@@ -206,20 +208,15 @@ class JSchedulerStudy(SchedulerStudy):
         unique("logs", list(self.logs or ()))
         for name in self.logs or ():
             if name not in usable:
-                reason = absent.get(name, "the platform has no such centre")
                 raise ValueError(
-                    f"logs: no log of {name!r} can be used: {reason}; {suggestion(name, usable)}"
+                    f"logs: no log of {name!r} can be used: "
+                    f"{absent.get(name, 'the platform has no such centre')}; {suggestion(name, usable)}"
                 )
 
     @property
     def grid(self) -> CentrePlatform:
         """The platform."""
         return self._platform
-
-    @property
-    def resource_count(self) -> int:
-        """Number of clusters of the platform."""
-        return sum(number for centre in self._platform.centres for number, _ in centre.resources)
 
     @property
     def centres(self) -> tuple[Centre, ...]:
@@ -231,15 +228,12 @@ class JSchedulerStudy(SchedulerStudy):
         )
 
     @property
-    def conditions(self) -> dict[str, ReadingConfig]:
-        """Scenarios whose platforms differ, by the label that they have in the dataset."""
-        found: dict[tuple[Any, ...], ReadingConfig] = {}
-        for scenario in self.scenarios:
-            found.setdefault(scenario.condition, scenario)
-        return {scenario.name: scenario for scenario in found.values()}
+    def conditions(self) -> list[ReadingConfig]:
+        """The first of the scenarios with each platform, after which all of them are named in the dataset."""
+        return [each for each in self.scenarios if self._label_in(each) == each.name]
 
     def _label_in(self, scenario: ReadingConfig) -> str:
-        return next(name for name, each in self.conditions.items() if each.condition == scenario.condition)
+        return next(each.name for each in self.scenarios if each.condition == scenario.condition)
 
     @property
     def reference_label(self) -> str:
@@ -249,16 +243,13 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def shown_labels(self) -> list[str]:
         """Label of each scheduler in the dataset, which those that are the same have in common."""
-        made = [_made(each) for each in self.schedulers]
-        short = [f"{own['variant']}, k {own['k']}" for own in map(of_jscheduler, made, self.labels)]
+        made = [scheduler_made(each) for each in self.schedulers]
         first = [made.index(each) for each in made]
-        different = {short[i]: {j for j in first if short[j] == short[i]} for i in first}
-        return [short[i] if len(different[short[i]]) == 1 else self.labels[i] for i in first]
-
-    def _shown(self, label: str) -> Written:
-        """The scheduler of a label of the dataset."""
-        found: Written = self.schedulers[self.shown_labels.index(label)]
-        return found
+        short = [
+            "{variant}, k {k}".format(**own) for own in map(_parameters_of, self.schedulers, self.labels)
+        ]
+        number = Counter(short[i] for i in set(first))
+        return [short[i] if number[short[i]] == 1 else self.labels[i] for i in first]
 
     @property
     def dataset_labels(self) -> list[str]:
@@ -267,23 +258,22 @@ class JSchedulerStudy(SchedulerStudy):
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study."""
-        return tuple(self._workload(centre) for centre in self.centres)
-
-    def _workload(self, centre: Centre) -> WorkloadConfig:
-        """Log of a centre with all jobs that its own machine could hold, whatever its size on this platform.
+        """Every log with all jobs that its own machine could hold, whatever its size on this platform.
 
         The header of a log of one's own may not say how large its machine is, so all jobs stay that the whole
         platform could hold.
         """
-        everything = sum(number * size for each in self._platform.centres for number, size in each.resources)
-        return WorkloadConfig(
-            name=centre.name,
-            archive=centre.log,
-            file=centre.file,
-            window=self.window,
-            leave_out_status=self.leave_out_status,
-            processors=everything if centre.file is not None else None,
+        everything = sum(each.processors for each in self._platform.centres)
+        return tuple(
+            WorkloadConfig(
+                name=centre.name,
+                archive=centre.log,
+                file=centre.file,
+                window=self.window,
+                leave_out_status=self.leave_out_status,
+                processors=everything if centre.file is not None else None,
+            )
+            for centre in self.centres
         )
 
     def place_of(self, workload: WorkloadConfig) -> str:
@@ -294,14 +284,15 @@ class JSchedulerStudy(SchedulerStudy):
         """SHA-256 of everything the study and its platform say."""
         return hashlib.sha256(f"{super().checksum()}\n{self._platform!r}".encode()).hexdigest()
 
-    def machines(self, *names: str) -> list[dict[str, Any]]:
-        """What simulations depend on of all centres, or of some, as plain values."""
-        keys = ("name", "resources", "factor", "policy")
-        return [
-            {key: getattr(centre, key) for key in keys}
-            for centre in self._platform.centres
-            if not names or centre.name in names
-        ]
+    def machines(self, *names: str) -> dict[str, Any]:
+        """The platform with all centres, or some: what simulations depend on of it, as plain values."""
+        return {
+            "centres": [
+                {key: getattr(each, key) for key in ("name", "resources", "factor", "policy")}
+                for each in self._platform.centres
+                if not names or each.name in names
+            ]
+        }
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -309,203 +300,206 @@ class JSchedulerStudy(SchedulerStudy):
         """Tasks, figures and tables of the study."""
         workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.all_workloads}
         originals = {
-            (label, name): self._original(label, name, workload, seed)
-            for label in self.conditions
-            for name, workload in workloads.items()
+            each.name: {name: self._original(each, name, task, seed) for name, task in workloads.items()}
+            for each in self.conditions
         }
-        streams = {label: self._stream(label, workloads, originals, seed) for label in self.conditions}
-        tasks = [
-            self._measured(label, estimates, stream)
+        streams = {
+            each.name: self._stream(each, workloads, originals[each.name], seed) for each in self.conditions
+        }
+        runs = [
+            self._measured((label, ORIGINAL, estimates), {"system": "local", "variant": ORIGINAL}, stream)
             for label, stream in streams.items()
             for estimates in ORIGINAL_ESTIMATES
         ]
-        tasks += [self._run(*run, seed, streams[run[0]], workloads) for run in self.runs]
+        runs += [
+            self._simulated(run, scheduler, streams[run[0]], workloads, seed)
+            for run, scheduler in self.runs.items()
+        ]
         study = Task(
             stage="collect",
             study=self.name,
             name="study",
-            function=f"{_HERE}:collect",
+            function="gridsched.experiments.collection:collect_study",
             arguments={
-                "runs": tasks,
+                "runs": runs,
                 "labels": {
-                    "scenario": list(self.conditions),
+                    "scenario": list(streams),
                     "scheduler": self.dataset_labels,
-                    "estimates": list(dict.fromkeys([*(run[1] for run in self.runs), *ORIGINAL_ESTIMATES])),
+                    "estimates": list(dict.fromkeys([*self._estimates, *ORIGINAL_ESTIMATES])),
                 },
                 "attributes": self.facts(seed),
-                "workloads": workloads,
-                "centres": self.machines(),
+                "facts": [
+                    Task(
+                        stage="prepare",
+                        study=self.name,
+                        name="centres",
+                        function=f"{_HERE}:describe_centres",
+                        arguments={"platform": self.machines(), "workloads": workloads},
+                    )
+                ],
             },
             memory=2000,
         )
-        datasets, figures = [study], self.drawn(study)
-        if self.evaluate:
-            datasets.append(self._prediction(workloads, originals))
-            figures += [
-                Figure(name=each.name, dataset=datasets[1], specification=each.values(), part="Predictions")
-                for each in PREDICTION_FIGURES
-            ]
-        return Experiment(datasets=datasets, figures=figures, tables=list(TABLES))
+        predictions = [self._prediction(workloads, originals)] if self.evaluate else []
+        figures = [
+            Figure(name=each.name, dataset=dataset, specification=each.values(), part="Predictions")
+            for dataset in predictions
+            for each in PREDICTION_FIGURES
+        ]
+        return Experiment(
+            datasets=[study, *predictions], figures=[*self.drawn(study), *figures], tables=list(TABLES)
+        )
 
     @property
-    def runs(self) -> list[tuple[str, RuntimeEstimate, str]]:
-        """Scenario, estimates and scheduler of every run, by their labels in the dataset, each once."""
+    def runs(self) -> dict[Run, Written]:
+        """Scheduler of every run, by the labels that it has in the dataset."""
         shown = dict(zip(self.labels, self.shown_labels, strict=True))
-        found = [
-            (self._label_in(scenario), estimates, shown[label])
+        return {
+            (self._label_in(scenario), shown[label], estimates): self.scheduler(label)
             for scenario in self.scenarios
-            for estimates in scenario.estimates or self.estimates
+            for estimates in self.estimates_in(scenario)
             for label in self.labels_in(scenario)
-        ]
-        return list(dict.fromkeys(found))
+        }
 
-    def _of_platform(self, label: str, seed: int, *names: str) -> dict[str, Any]:
-        """Centres and their failures, as arguments of tasks."""
-        scenario = self.conditions[label]
-        failures = {} if scenario.failures is None else {"failures": plain(scenario.failures)}
-        return {"centres": self.machines(*names), **failures, **failure_seed(scenario.machines, seed)}
+    @property
+    def _estimates(self) -> list[str]:
+        """Estimates of all runs."""
+        return list(dict.fromkeys(estimates for *_, estimates in self.runs))
 
-    def _learning(self) -> dict[str, Any]:
-        return {"predictor": plain(self.predictor), "overrun": self.overrun}
+    def _simulating(self, scenario: ReadingConfig, seed: int, *centres: str) -> dict[str, Any]:
+        """Centres with their failures and how jobs are estimated there, as arguments of tasks."""
+        return {
+            "platform": self.machines(*centres),
+            "failures": scenario.failures and plain(scenario.failures),
+            "seed": failure_seed(scenario.machines, seed).get("seed", 0),
+            "predictor": plain(self.predictor),
+            "overrun": self.overrun,
+        }
 
-    def _original(self, label: str, centre: str, workload: Task, seed: int) -> Task:
+    def _original(self, scenario: ReadingConfig, centre: str, workload: Task, seed: int) -> Task:
         """A log on its own centre."""
-        scenario = self.conditions[label]
         return Task(
             stage="predict",
             study=self.name,
-            name=f"{centre} on its own, {label}",
+            name=f"{centre} on its own, {scenario.name}",
             function=f"{_HERE}:simulate_original",
             arguments={
-                **self._of_platform(label, seed, centre),
-                **self._learning(),
+                **self._simulating(scenario, seed, centre),
                 "factor": scenario.at_home,
                 "centre": centre,
                 "workload": workload,
             },
-            also=_event_files(scenario),
+            also={"files": event_files(scenario.machines)},
             cost=10 * workload.cost,
         )
 
     def _stream(
-        self, label: str, workloads: Mapping[str, Task], originals: Mapping[tuple[str, str], Task], seed: int
+        self,
+        scenario: ReadingConfig,
+        workloads: Mapping[str, Task],
+        originals: Mapping[str, Task],
+        seed: int,
     ) -> Task:
         """All logs merged."""
-        scenario = self.conditions[label]
         return Task(
             stage="predict",
             study=self.name,
-            name=f"all logs, {label}",
+            name=f"all logs, {scenario.name}",
             function=f"{_HERE}:fuse_stream",
             arguments={
-                **self._of_platform(label, seed),
-                **self._learning(),
+                **self._simulating(scenario, seed),
                 "factor": scenario.factor,
                 "at_home": scenario.at_home,
                 "align": self.align,
                 "workloads": dict(workloads),
-                "originals": {name: originals[label, name] for name in workloads},
+                "originals": dict(originals),
             },
-            also=_event_files(scenario),
+            also={"files": event_files(scenario.machines)},
             cost=5 * sum(task.cost for task in workloads.values()),
             memory=1500,
         )
 
-    def _measuring(self, label: str) -> dict[str, Any]:
-        scenario = self.conditions[label]
-        return {
-            "parameters": {"factor": scenario.factor, "factor_at_home": scenario.at_home},
-            "weights": self.weights,
-            "slowdowns": plain(self.slowdowns),
-        }
-
-    def _measured(self, label: str, estimates: str, stream: Task) -> Task:
-        """The original scenario, measured."""
-        labels = {"scenario": label, "scheduler": ORIGINAL, "estimates": estimates}
+    def _measured(self, run: Run, parameters: dict[str, Any], stream: Task) -> Task:
+        """The original scenario, measured; `_simulated` measures runs alike."""
+        labels = dict(zip(("scenario", "scheduler", "estimates"), run, strict=True))
+        scenario = self.scenario(labels["scenario"])
         return Task(
             stage="simulate",
             study=self.name,
-            name=f"{label}, {ORIGINAL}, {estimates} run times",
+            name=f"{', '.join(run)} run times",
             function=f"{_HERE}:measure_original",
             arguments={
                 "stream": stream,
-                "centres": self.machines(),
-                "labels": labels,
-                **self._measuring(label),
+                "platform": self.machines(),
+                "labels": {
+                    **labels,
+                    "scenario_parameters": {"factor": scenario.factor, "factor_at_home": scenario.at_home},
+                    "scheduler_parameters": parameters,
+                    "replicates_are": "blocks",
+                },
+                "weights": self.weights,
+                "slowdowns": plain(self.slowdowns),
             },
             labels=labels,
             memory=1500,
         )
 
-    def _run(
-        self,
-        label: str,
-        estimates: RuntimeEstimate,
-        name: str,
-        seed: int,
-        stream: Task,
-        workloads: Mapping[str, Task],
+    def _simulated(
+        self, run: Run, scheduler: Written, stream: Task, workloads: Mapping[str, Task], seed: int
     ) -> Task:
         """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
-        scenario, scheduler = self.conditions[label], self._shown(name)
-        made = _made(scheduler)
-        retrained = estimates == "retrained"
-        slow = (20 if made.predictions == "exact" else 1) * (10 if retrained else 1)
-        slow *= 1 if scenario.failures is None else 10
-        labels = {"scenario": label, "scheduler": name, "estimates": estimates}
-        learning = {
-            "predictor": plain(self.predictor),
-            "align": self.align,
-            "workloads": list(workloads.values()),
-        }
-        return Task(
-            stage="simulate",
-            study=self.name,
-            name=f"{label}, {name}, {estimates} run times",
+        parameters = _parameters_of(scheduler, run[1])
+        measured = self._measured(run, parameters, stream)
+        scenario = self.scenario(run[0])
+        slow = (
+            (20 if parameters["predictions"] == "exact" else 1)
+            * (10 if run[2] == "retrained" else 1)
+            * (1 if scenario.failures is None else 10)
+        )
+        return replace(
+            measured,
             function=f"{_HERE}:simulate_run",
             arguments={
-                **self._of_platform(label, seed),
-                **self._measuring(label),
-                "overrun": self.overrun,
-                "stream": stream,
+                **measured.arguments,
+                **self._simulating(scenario, seed),
                 "factor": scenario.factor,
                 "scheduler": written_out(scheduler),
-                "labels": labels,
                 "drawn": derived_seed(seed, self.name),
-                **(learning if retrained else {}),
+                "align": self.align,
+                "workloads": dict(workloads),
             },
             also={"files": [*function_files(scheduler), *event_files(scenario.machines)]},
-            labels=labels,
-            cost=0.2 + slow * (1 + made.k / 10) * sum(task.cost for task in workloads.values()) / 14,
+            cost=0.2 + slow * (1 + parameters["k"] / 10) * sum(task.cost for task in workloads.values()) / 14,
             memory=2500,
         )
 
-    def _prediction(self, workloads: Mapping[str, Task], originals: Mapping[tuple[str, str], Task]) -> Task:
+    def _prediction(self, workloads: Mapping[str, Task], originals: Mapping[str, Mapping[str, Task]]) -> Task:
         """How good predictions are, log by log, on the first platform."""
-        first = next(iter(self.conditions))
-        evaluated = [
-            Task(
-                stage="predict",
-                study=self.name,
-                name=f"predictions of {name}",
-                function=f"{_HERE}:evaluate_prediction",
-                arguments={
-                    "centres": self.machines(name),
-                    "factor": self.conditions[first].at_home,
-                    "workload": workload,
-                    "original": originals[first, name],
-                    "predictor": plain(self.predictor),
-                },
-                cost=60 * workload.cost,
-            )
-            for name, workload in workloads.items()
-        ]
+        first = self.conditions[0]
         return Task(
             stage="collect",
             study=self.name,
             name="prediction",
             function=f"{_HERE}:stack_predictions",
-            arguments={"predictions": evaluated},
+            arguments={
+                "predictions": [
+                    Task(
+                        stage="predict",
+                        study=self.name,
+                        name=f"predictions of {name}",
+                        function=f"{_HERE}:evaluate_prediction",
+                        arguments={
+                            "platform": self.machines(name),
+                            "factor": first.at_home,
+                            "workload": workload,
+                            "original": originals[first.name][name],
+                            "predictor": plain(self.predictor),
+                        },
+                        cost=60 * workload.cost,
+                    )
+                    for name, workload in workloads.items()
+                ]
+            },
         )
 
     # --- figures --------------------------------------------------------------------------------------
@@ -513,13 +507,35 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def specifications(self) -> list[Specification]:
         """The JScheduler against the original scenario: rankings, responses to k, users of centres."""
-        first = self.runs[0][1]
-        families = self._families()
+        first = self._estimates[0]
+        families = self._families
+        largest = [own[-1] for own in families.values()]
         ends = [ORIGINAL, *(label for own in families.values() for label in dict.fromkeys((own[0], own[-1])))]
-        plan = [label for variant, own in families.items() if variant in _PAPER for label in own]
+        # LWT-pred and LSLD-pred
+        paper = [families[variant][-1] for variant in families if variant in ("wait", "slowdown")]
+        users = [f"users of {centre.name}" for centre in self.centres]
         measures = ("bounded_slowdown_mean", "wait_time_mean")
         against = "Relative to the logs on their own centres, under the same estimates. "
-        found = [
+        response = Specification(
+            name="response-k",
+            form="response",
+            title="Response to the number of clusters asked",
+            measures=measures,
+            x="k",
+            hue="variant",
+            where={"estimates": [first]},
+            caption=against,
+        )
+        effect = Specification(
+            name="estimates",
+            form="ranking",
+            title="Effect of the estimates of run times",
+            measures=measures,
+            where={"scheduler": [ORIGINAL, *paper]},
+            reference="",
+            caption="With the largest k.",
+        )
+        return [
             Specification(
                 name="ranking",
                 form="ranking",
@@ -527,40 +543,9 @@ class JSchedulerStudy(SchedulerStudy):
                 measures=("response_time_mean", "bounded_slowdown_mean"),
                 where={"estimates": [first], "scheduler": ends},
                 caption=against + "Of each metric the smallest and the largest k.",
-            )
-        ]
-        if any(len(own) > 2 for own in families.values()):
-            where = {"estimates": [first]}
-            found.append(
-                Specification(
-                    name="response-k",
-                    form="response",
-                    title="Response to the number of clusters asked",
-                    measures=measures,
-                    x="k",
-                    hue="variant",
-                    where=where,
-                    caption=against,
-                )
-            )
-        estimates = list(dict.fromkeys(run[1] for run in self.runs))
-        if len(estimates) > 1 and plan:
-            last = [own[-1] for variant, own in families.items() if variant in _PAPER]
-            found.append(
-                Specification(
-                    name="estimates",
-                    form="ranking",
-                    title="Effect of the estimates of run times",
-                    measures=measures,
-                    where={"scheduler": [ORIGINAL, *last]},
-                    reference="",
-                    caption="With the largest k.",
-                )
-            )
-        users = [f"users of {centre.name}" for centre in self.centres]
-        most = [own[-1] for own in families.values()][:2]
-        return [
-            *found,
+            ),
+            *([response] if any(len(own) > 2 for own in families.values()) else []),
+            *([effect] if len(self._estimates) > 1 and paper else []),
             Specification(
                 name="centres",
                 form="ranking",
@@ -568,7 +553,7 @@ class JSchedulerStudy(SchedulerStudy):
                 measures=measures,
                 hue="group",
                 lanes="scheduler",
-                where={"estimates": [first], "scheduler": [ORIGINAL, *most], "group": users},
+                where={"estimates": [first], "scheduler": [ORIGINAL, *largest[:2]], "group": users},
                 finding="gridsched.presentation.grids:of_users",
                 caption=against,
             ),
@@ -593,23 +578,27 @@ class JSchedulerStudy(SchedulerStudy):
             ),
         ]
 
+    @property
     def _families(self) -> dict[str, list[str]]:
         """Schedulers that differ in k alone, in the order of k, by what they have in common."""
-        found: dict[str, dict[str, int]] = {}
-        for label in self.dataset_labels[1:]:
-            own = of_jscheduler(_made(self._shown(label)), label)
-            found.setdefault(own["variant"], {})[label] = own["k"]
-        return {variant: sorted(own, key=own.__getitem__) for variant, own in found.items()}
+        own = {
+            label: _parameters_of(scheduler, label)
+            for scheduler, label in zip(self.schedulers, self.shown_labels, strict=True)
+        }
+        by_k = sorted(own, key=lambda label: own[label]["k"])
+        return {
+            variant: [label for label in by_k if own[label]["variant"] == variant]
+            for variant in (each["variant"] for each in own.values())
+        }
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
-        logs = len(self.centres)
         return [
-            f"The logs of {logs} centres are merged, "
+            f"The logs of {len(self.centres)} centres are merged, "
             + ("each by its own clock." if self.align == "clock" else "their first jobs submitted together."),
             "Original scenario: each log on its own centre, whose clusters are one pool there.",
             "Run times by the CPU factor: "
-            + "; ".join(f"{name}: {_FACTORS[each.factor]}" for name, each in self.conditions.items())
+            + "; ".join(f"{each.name}: {_FACTORS[each.factor]}" for each in self.conditions)
             + ".",
             "Measured are the jobs that run in the original scenario and fit a single cluster, "
             + _WEIGHTS[self.weights]
@@ -620,9 +609,6 @@ class JSchedulerStudy(SchedulerStudy):
             f"Replicates are {BLOCKS} blocks of consecutive jobs, joined where they depend on each other.",
         ]
 
-
-_PAPER = ("wait", "slowdown")
-"""Variants of the paper: LWT-pred and LSLD-pred."""
 
 _FACTORS = {"multiply": "multiplied", "divide": "divided", "none": "as in the log"}
 
@@ -656,14 +642,14 @@ PREDICTION_FIGURES = (
 """Figures of how good predictions are."""
 
 
-def _made(written: Written) -> JScheduler:
-    """The JScheduler of a configuration, which accepts no other scheduler."""
-    made = scheduler_made(written)
-    assert isinstance(made, JScheduler)
-    return made
-
-
-def _event_files(scenario: ReadingConfig) -> dict[str, Any]:
-    """Files of failures that a task depends on, where there are any."""
-    files = event_files(scenario.machines)
-    return {"files": files} if files else {}
+def _parameters_of(written: Written, label: str) -> dict[str, Any]:
+    """Parameters of a scheduler in the dataset, where it has a label."""
+    made = cast(JScheduler, scheduler_made(written))
+    metric = made.metric if isinstance(made.metric, str) else label
+    return {
+        "system": made.system,
+        "predictions": made.predictions,
+        "metric": metric,
+        "k": int(made.k),
+        "variant": metric if made.predictions == "plan" else f"{metric}, {made.predictions}",
+    }

@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.specification import Specification
@@ -57,26 +57,27 @@ def prediction_intervals(
         dataset if "workload" in dataset.dims else dataset.expand_dims(workload=[dataset.attrs["workload"]])
     )
     names = [_known(stacked, "predictor", name) for name in methods]
-    chosen = stacked.sel(workload=_known(stacked, "workload", workload or _largest(stacked, names)))
-    numbers = pd.concat([_shares(chosen, name) for name in names], ignore_index=True)
+    # Requested times are not known everywhere
+    jobs = stacked["confusion"].sel(predictor=names).sum(["actual_interval", "predicted_interval"])
+    largest = str(jobs.min("predictor").idxmax("workload").item())
+    chosen = stacked.sel(workload=_known(stacked, "workload", workload or largest))
+    numbers = _shares(chosen, names)
     figure = style.new_figure(1.1 + 6.0 / max(len(names), 2))
     figure.suptitle(style.plain(str(chosen["workload"].item())), x=0.01, ha="left", fontsize=8.5)
-    grid = figure.subplots(1, max(len(names), 2), squeeze=False)[0]
-    for unused in grid[len(names) :]:
-        unused.set_visible(False)
-    for axes, name in zip(grid, names, strict=False):
-        axes.set_title(style.plain(name))
+    for place, name in enumerate(names, start=1):
+        axes = figure.add_subplot(1, max(len(names), 2), place)
+        axes.set(title=style.plain(name), ylabel="actual run time")
         _confusion_panel(axes, numbers[numbers["predictor"] == name])
-    grid[0].set_ylabel("actual run time")
-    bar = figure.colorbar(
+        axes.label_outer()
+    figure.colorbar(
         ScalarMappable(Normalize(0, 1), _COLORS),
-        ax=list(grid[: len(names)]),
+        ax=figure.axes,
         location="bottom",
         aspect=50,
         shrink=0.6,
         label="share of the jobs of the actual interval",
+        format=PercentFormatter(1.0, decimals=0, symbol=" %"),
     )
-    bar.ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     return figure, numbers
 
 
@@ -88,15 +89,9 @@ def _known(stacked: xr.Dataset, dim: str, label: str) -> str:
     return label
 
 
-def _largest(stacked: xr.Dataset, methods: Sequence[str]) -> str:
-    """Workload with the most jobs that all methods predict; requested times are not known everywhere."""
-    jobs = stacked["confusion"].sel(predictor=list(methods)).sum(["actual_interval", "predicted_interval"])
-    return str(stacked["workload"].values[int(jobs.min("predictor").argmax("workload"))])
-
-
-def _shares(chosen: xr.Dataset, method: str) -> pd.DataFrame:
-    """One row a pair of intervals, of the actual intervals that have jobs."""
-    jobs = chosen["confusion"].sel(predictor=method, drop=True)
+def _shares(chosen: xr.Dataset, methods: Sequence[str]) -> pd.DataFrame:
+    """One row a method and pair of intervals, of the actual intervals that have jobs."""
+    jobs = chosen["confusion"].sel(predictor=list(methods))
     total = jobs.sum("predicted_interval")
     table = xr.Dataset(
         {
@@ -105,11 +100,10 @@ def _shares(chosen: xr.Dataset, method: str) -> pd.DataFrame:
             "jobs": jobs,
             "share": jobs / total.where(total > 0),
         }
-    ).reset_coords(drop=True)
-    rows = table.to_dataframe().reset_index().dropna(subset=["share"])
-    rows.insert(0, "predictor", method)
+    )
     keys = ["predictor", "actual_interval", "predicted_interval"]
-    return rows[[*keys, "lower", "upper", "jobs", "share"]].sort_values(keys[1:])
+    rows = table.to_dataframe(dim_order=keys).dropna(subset=["share"]).reset_index()
+    return rows[[*keys, "lower", "upper", "jobs", "share"]]
 
 
 def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -117,23 +111,19 @@ def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
     if rows.empty:
         style.no_data(axes, "no data")
         return
-    table = rows.pivot(index="actual_interval", columns="predicted_interval", values="share")
-    intervals = int(table.index.max()) + 1
-    table = table.reindex(index=range(intervals), columns=range(intervals))
+    intervals = int(rows["actual_interval"].max()) + 1
+    table = rows.pivot(index="actual_interval", columns="predicted_interval", values="share").reindex(
+        index=range(intervals), columns=range(intervals)
+    )
     axes.grid(visible=False)
     axes.pcolormesh(table.to_numpy(), cmap=_COLORS, vmin=0, vmax=1, rasterized=True)
     axes.plot([0, intervals], [0, intervals], color=style.FAINT, lw=0.6, ls=(0, (2, 3)))
     axes.set(aspect="equal", facecolor=style.PALE, xlabel="predicted run time")
-    upper = rows.drop_duplicates("actual_interval").set_index("actual_interval")["upper"]
     step = -(-intervals // _EDGE_LABELS)
-    labelled = [k for k in range(step - 1, intervals, step) if k in upper.index]
-    texts = [style.duration(float(upper[k])) for k in labelled]
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator([k + 1 for k in labelled]))
-    axes.set_xticklabels(texts, rotation=45, ha="right")
-    axes.set_yticklabels(texts)
-    place = axes.get_subplotspec()
-    axes.tick_params(labelleft=place is None or place.is_first_col())
+    labelled = rows[rows["actual_interval"] % step == step - 1].drop_duplicates("actual_interval")
+    texts = labelled["upper"].map(style.duration)
+    axes.set_xticks(labelled["actual_interval"] + 1, texts, rotation=45, ha="right")
+    axes.set_yticks(labelled["actual_interval"] + 1, texts)
 
 
 def interval_finding(
@@ -141,17 +131,8 @@ def interval_finding(
 ) -> list[str]:
     """Share of the jobs whose interval each method predicts, and of those that it overestimates."""
     lines = []
-    for method, rows in numbers.groupby("predictor", sort=False):
-        jobs = rows["jobs"].to_numpy(np.float64)
-        actual, predicted = (rows[f"{side}_interval"].to_numpy() for side in ("actual", "predicted"))
-        if jobs.sum() > 0:
-            right, long = (jobs[own].sum() / jobs.sum() for own in (actual == predicted, predicted > actual))
-            lines.append(
-                f"{_capital(str(method))}: right interval for {right:.0%} of the jobs, "
-                f"too long for {long:.0%}."
-            )
-    return lines or ["No job has an interval."]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    for method, rows in numbers[numbers["jobs"] > 0].groupby("predictor", sort=False):
+        further = rows["predicted_interval"] - rows["actual_interval"]
+        right, long = (np.average(own, weights=rows["jobs"]) for own in (further == 0, further > 0))
+        lines.append(f"{method}: right interval for {right:.0%} of the jobs, too long for {long:.0%}.")
+    return [line[:1].upper() + line[1:] for line in lines] or ["No job has an interval."]

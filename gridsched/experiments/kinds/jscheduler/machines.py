@@ -6,9 +6,7 @@ are one pool, as in the original scenario, or by themselves, as in the grid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +16,8 @@ from gridsched.experiments.parts import ClusterConfig, FailuresConfig
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
-from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading
+from gridsched.systems.jscheduler.centres import CentrePlatform, Reading
 from gridsched.workloads import Workload
-
-
-def platform_of(centres: Sequence[Mapping[str, Any]]) -> CentrePlatform:
-    """The platform of a task, whose arguments are plain values."""
-    return CentrePlatform(
-        tuple(
-            Centre(**{**each, "resources": tuple((number, size) for number, size in each["resources"])})
-            for each in centres
-        )
-    )
 
 
 def resources_of(
@@ -55,7 +43,8 @@ def resources_of(
         Seed of the whole configuration.
     """
     resources, policies, _ = platform.resources(factor)
-    return _failing(resources, submit_time, failures, seed), policies
+    configs = [ClusterConfig(name="all", failures=failures)] * len(resources)
+    return machines_of_stream(submit_time, resources, configs, seed), policies
 
 
 def pool_of(
@@ -80,42 +69,23 @@ def pool_of(
     pool, policy = platform.pool(centre, factor)
     if failures is None:
         return pool, policy
-    resources, _, index = platform.resources(factor)
-    names = [each.name for each in platform.centres]
-    own = [each for each, place in zip(resources, index, strict=True) if names[place] == centre]
     first = int(jobs.submit_time[0])
-    failing = _failing(own, jobs.submit_time - first, failures, seed)
-    alike = failing[0]
-    return (
-        replace(
-            pool,
-            events=shifted(_of_pool(pool, failing), first),
-            requeue=alike.requeue,
-            checkpoint_interval=alike.checkpoint_interval,
-            checkpoint_cost=alike.checkpoint_cost,
-        ),
-        policy,
+    alone = replace(platform, centres=(platform.centre(centre),))
+    clusters, _ = resources_of(alone, factor, jobs.submit_time - first, failures, seed)
+    nodes = iter(pool.node_names)
+    events: list[NodeEvent] = []
+    for cluster in clusters:
+        own = dict(zip(cluster.node_names, nodes, strict=False))
+        events += [
+            replace(event, node=node)
+            for event in cluster.events
+            for node in ([own[event.node]] if event.node in own else own.values())
+        ]
+    failing = replace(
+        pool,
+        events=shifted(sorted(events, key=lambda event: event.time), first),
+        requeue=failures.requeue,
+        checkpoint_interval=failures.checkpoint_interval,
+        checkpoint_cost=failures.checkpoint_cost,
     )
-
-
-def _failing(
-    resources: list[Cluster], submit_time: NDArray[np.int64], failures: FailuresConfig | None, seed: int
-) -> list[Cluster]:
-    """Clusters with their failures, if they have any."""
-    if failures is None:
-        return resources
-    config = ClusterConfig(name="all", failures=failures)
-    return machines_of_stream(submit_time, resources, [config] * len(resources), seed)
-
-
-def _of_pool(pool: Cluster, failing: Sequence[Cluster]) -> list[NodeEvent]:
-    """Events of clusters as those of the nodes of their pool, in order of time."""
-    names, begin, events = pool.node_names, 0, []
-    for resource in failing:
-        own = names[begin : begin + resource.processors]
-        begin += resource.processors
-        known = dict(zip(resource.node_names, own, strict=True))
-        for event in resource.events:
-            nodes = [known[event.node]] if event.node in known else own
-            events += [replace(event, node=node) for node in nodes]
-    return sorted(events, key=lambda event: event.time)
+    return failing, policy

@@ -7,21 +7,17 @@ first of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.collection import ALL
-from gridsched.experiments.measuring import BLOCKS
+from gridsched.experiments.collection import ALL, grouped
+from gridsched.experiments.measuring import BLOCKS, block_of, in_blocks, statistic
 from gridsched.metrics import jobs as metrics
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Weights = Literal["jobs", "centres", "work", "light"]
 """How jobs are weighted in means over all of them."""
@@ -58,13 +54,7 @@ class SlowdownOptions:
 
 
 def measured_schedule(
-    stream: xr.Dataset,
-    start_time: Integers,
-    run_time: Integers,
-    end_time: Integers,
-    weights: Weights = "jobs",
-    slowdowns: SlowdownOptions = SlowdownOptions(),
-    once: Mapping[str, Mapping[str, float]] | None = None,
+    stream: xr.Dataset, run: xr.Dataset, once: xr.Dataset, weights: Weights, slowdowns: SlowdownOptions
 ) -> xr.Dataset:
     """Measures of a schedule by block of jobs and group.
 
@@ -72,15 +62,15 @@ def measured_schedule(
     ----------
     stream : xarray.Dataset
         Jobs of all logs, see `stages.fuse_stream`.
-    start_time, run_time, end_time : int64[n]
-        First start, run time on its cluster and last end of every job [s].
+    run : xarray.Dataset
+        Submission, first start, last end and run time on its cluster of every job [s].
+    once : xarray.Dataset
+        What is known of the whole run, as a summary that `grouped` takes.
     weights : str
         How jobs count in means over all of them. The measure `jobs` is then the weight of each block, in
         units of a job; in groups of users jobs count alike.
     slowdowns : SlowdownOptions
         What slowdowns are relative to.
-    once : mapping of measure to mapping of group to number, optional
-        What is known of the whole run.
 
     Returns
     -------
@@ -89,114 +79,48 @@ def measured_schedule(
     """
     jobs = np.flatnonzero(stream["measured"].values)
     centre = stream["centre_index"].values[jobs]
-    names = [f"users of {name}" for name in stream["centre"].values]
-    values = _of_jobs(stream, jobs, start_time, run_time, end_time, slowdowns)
-    number = max(min(BLOCKS, len(jobs) // 2), 1)
-    block = np.arange(len(jobs)) * number // max(len(jobs), 1)
-    members = {ALL: np.arange(len(jobs))}
-    members |= {name: np.flatnonzero(centre == index) for index, name in enumerate(names)}
-    weight = {name: np.ones(len(jobs)) for name in members} | {ALL: _weight(stream, jobs, weights)}
-
-    totals = {
-        group: np.bincount(block[own], weight[group][own], number).astype(np.float64)
-        for group, own in members.items()
+    members = {ALL: jobs} | {
+        f"users of {name}": jobs[centre == index] for index, name in enumerate(stream["centre"].values)
     }
-    whole = {"jobs": np.array(list(totals.values()))}
-    for name, of_jobs in values.items():
-        sums = [
-            np.bincount(block[own], of_jobs[own] * weight[group][own], number)
-            for group, own in members.items()
-        ]
-        count = np.where(whole["jobs"] > 0, whole["jobs"], np.nan)
-        whole[f"{name}_mean"] = np.array(sums) / count
-    blocks = xr.Dataset(
-        {name: (("group", "replicate"), table) for name, table in whole.items()},
-        {"group": list(members), "replicate": np.arange(number)},
+    run_time = (run if slowdowns.run_time == "cluster" else stream)["run_time"]
+    values = metrics.job_metrics(
+        run.assign(run_time=run_time), slowdown_threshold=slowdowns.bounded_threshold
     )
-    known = {**(once or {}), **_percentiles(values, members)}
-    groups = list(dict.fromkeys([*members, *(group for each in known.values() for group in each)]))
-    blocks = blocks.reindex(group=groups)
-    for name, each in known.items():
-        table = np.full((len(groups), number), np.nan)
-        table[:, 0] = [each.get(group, np.nan) for group in groups]
-        blocks[name] = (("group", "replicate"), table)
-    return blocks
+    if slowdowns.threshold > 1:
+        values["slowdown"] = metrics.bounded_slowdown(values["response_time"], run_time, slowdowns.threshold)
+
+    blocks = in_blocks(
+        values,
+        members,
+        block_of(jobs, BLOCKS, len(run_time)),
+        {ALL: _weight(stream, jobs, weights)},
+    )
+    tails = xr.Dataset(
+        {
+            f"{name}_p95": (
+                "group",
+                [statistic("p95", np.sort(values[name][own])) for own in members.values()],
+            )
+            for name in ("wait_time", "slowdown")
+        },
+        {"group": list(members)},
+    )
+    summary = grouped(once)
+    groups = list(dict.fromkeys([*members, *summary["group"].values.tolist()]))
+    known = summary.merge(tails, join="outer").expand_dims(replicate=[0])
+    # The number of jobs is the first of the measures
+    return blocks[["jobs"]].merge(blocks).merge(known, join="outer").reindex(group=groups)
 
 
-def _of_jobs(
-    stream: xr.Dataset,
-    jobs: Integers,
-    start_time: Integers,
-    run_time: Integers,
-    end_time: Integers,
-    slowdowns: SlowdownOptions,
-) -> dict[str, Floats]:
-    """Metrics of each job that is measured."""
-    submit = stream["submit_time"].values[jobs]
-    reference = run_time if slowdowns.run_time == "cluster" else stream["run_time"].values
-    run = reference[jobs].astype(np.float64)
-    response = (end_time[jobs] - submit).astype(np.float64)
-    return {
-        "wait_time": metrics.wait_time(submit, start_time[jobs]),
-        "response_time": response,
-        "slowdown": metrics.slowdown(response, run)
-        if slowdowns.threshold == 1
-        else metrics.bounded_slowdown(response, run, slowdowns.threshold),
-        "bounded_slowdown": metrics.bounded_slowdown(response, run, slowdowns.bounded_threshold),
-    }
-
-
-def _percentiles(
-    values: Mapping[str, Floats], members: Mapping[str, Integers]
-) -> dict[str, dict[str, float]]:
-    return {
-        f"{name}_p95": {
-            group: float(np.quantile(values[name][own], 0.95)) for group, own in members.items() if len(own)
-        }
-        for name in ("wait_time", "slowdown")
-    }
-
-
-def _weight(stream: xr.Dataset, jobs: Integers, weights: Weights) -> Floats:
-    """Weight of each job that is measured, 1 on average; 0 where none has any."""
-    centre = stream["centre_index"].values[jobs].astype(np.int64)
-    own = np.ones(len(jobs))
-    if weights == "centres":
-        own = 1.0 / np.maximum(np.bincount(centre, minlength=stream.sizes["centre"]), 1)[centre]
-    elif weights == "work":
-        own = (stream["processors"].values * stream["run_time"].values.astype(np.float64))[jobs]
-    elif weights == "light":
-        own = (stream["offered_load"].values < 1).astype(np.float64)[centre]
-    total = own.sum()
-    return own * (len(own) / total) if total > 0 else own
-
-
-def utilisation(
-    window: tuple[float, float],
-    start_time: NDArray[Any],
-    end_time: NDArray[Any],
-    processors: NDArray[Any],
-    centre: Integers,
-    capacity: Mapping[str, int],
-) -> dict[str, float]:
-    """Share of the processors of each centre, and of all, that executions take in a window.
-
-    Parameters
-    ----------
-    window : (float, float)
-        Begin and end [s].
-    start_time, end_time, processors, centre : array[m]
-        Executions, and the index of the centre where each is.
-    capacity : mapping of str to int
-        Processors of each centre, in order.
-    """
-    begin, end = window
-    inside = np.maximum(np.minimum(end_time, end) - np.maximum(start_time, begin), 0)
-    work = np.bincount(centre, inside.astype(np.float64) * processors, len(capacity))
-    if not end > begin:
-        return {}
-    found = {
-        f"cluster {name}": float(each) / (size * (end - begin))
-        for (name, size), each in zip(capacity.items(), work, strict=True)
-    }
-    return {ALL: float(work.sum()) / (sum(capacity.values()) * (end - begin)), **found}
+def _weight(stream: xr.Dataset, jobs: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
+    """Weight of each job, 1 on average over those that are measured; 0 where none of these has any."""
+    centre = stream["centre_index"].values.astype(np.int64)
+    numbers = np.bincount(centre[jobs], minlength=stream.sizes["centre"])
+    own: NDArray[np.float64] = {
+        "jobs": np.ones(len(centre)),
+        "centres": 1.0 / np.maximum(numbers, 1)[centre],
+        "work": stream["processors"].values * stream["run_time"].values.astype(np.float64),
+        "light": (stream["offered_load"].values < 1).astype(np.float64)[centre],
+    }[weights]
+    total = own[jobs].sum()
+    return own * (len(jobs) / total) if total > 0 else own
