@@ -51,7 +51,7 @@ def _text(value: str) -> str:
     return value
 
 
-def _label(value: str) -> str:
+def one_line(value: str) -> str:
     """Text of one line, as figures show it."""
     if not value.isprintable() or value != value.strip():
         raise ValueError("write printable characters on one line, without blanks at the ends")
@@ -78,7 +78,7 @@ Slug = Annotated[str, Field(pattern=SLUG, max_length=60)]
 Month = Annotated[str, Field(pattern=MONTH)]
 PathText = Annotated[str, Field(pattern=PATH), AfterValidator(_text)]
 Text = Annotated[str, AfterValidator(_text)]
-Label = Annotated[str, Field(min_length=1), AfterValidator(_label)]
+Label = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 """Text of one line, as figures show it."""
 
 
