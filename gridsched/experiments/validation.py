@@ -253,7 +253,7 @@ def _keys_beside(model: type[ConfigModel], location: tuple[int | str, ...]) -> l
     for part in location[:-1]:
         if part in current.model_fields:
             annotation = current.model_fields[part].annotation
-            inside = [annotation, *_nested(annotation)]
+            inside = [annotation, *nested(annotation)]
         candidates = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
         if isinstance(part, str) and part.startswith(_TAG):
             tagged = [each for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
@@ -262,10 +262,10 @@ def _keys_beside(model: type[ConfigModel], location: tuple[int | str, ...]) -> l
     return [field.alias or name for name, field in current.model_fields.items()]
 
 
-def _nested(annotation: Any) -> list[Any]:
+def nested(annotation: Any) -> list[Any]:
     """All types inside a generic annotation."""
     inside = list(getattr(annotation, "__args__", ()))
-    return inside + [deeper for part in inside for deeper in _nested(part)]
+    return inside + [deeper for part in inside for deeper in nested(part)]
 
 
 def unique(key: str, names: list[str]) -> None:

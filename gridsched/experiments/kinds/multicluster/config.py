@@ -107,9 +107,7 @@ _DRAWN = tuple(field.name for field in fields(MulticlusterModel))
 
 def _with_distributions() -> Any:
     """Model of jobs whose distributions are those of the library."""
-    drawn: dict[str, Any] = {
-        key: (kind, default) for key, kind, default in keys(MulticlusterModel, frozenset())
-    }
+    drawn: dict[str, Any] = {**keys(MulticlusterModel)}
     return create_model("JobsConfig", __base__=_Jobs, __doc__=_Jobs.__doc__, **drawn)
 
 
