@@ -214,9 +214,10 @@ def abilities_page() -> str:
         [
             capabilities_page().rstrip("\n"),
             "## Studies: replicates of logs, users who react",
-            "Keys of the scenarios of a study, see [resampling.md](resampling.md). In a study of kind `arena` all "
-            "schedulers run on resampled and shaken logs, and with feedback those that know jobs that wait for "
-            "other jobs. What a kind refuses is a mistake, which is reported before anything runs.",
+            "Keys of the scenarios of a study, see [resampling.md](resampling.md). In a study of kind "
+            "`arena` all schedulers run on resampled and shaken logs, and with feedback those that know jobs "
+            "that wait for other jobs. What a kind refuses is a mistake, which is reported before anything "
+            "runs.",
             _table(["kind of study", *(f"`{key}`" for key in VARYING)], rows),
             "\n".join(f"{i}. {reason[0].upper()}{reason[1:]}." for reason, i in number.items()),
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -344,15 +344,14 @@ class WorkloadConfig(ClusterConfig):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            keys = (
+            for key in (
                 "window",
                 "leave_out_status",
                 "leave_out_queue",
                 "leave_out_incomplete",
                 "preceding",
                 "feedback",
-            )
-            for key in keys:
+            ):
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":
@@ -578,14 +577,6 @@ class BaselineConfig(ConfigModel):
     measured, by those that end in both."""
 
 
-class Named(Protocol):
-    """What has a label in figures."""
-
-    @property
-    def name(self) -> str:
-        """The label."""
-
-
-def label_of(part: str | Named) -> str:
-    """Label of a scheduler in figures."""
-    return part if isinstance(part, str) else part.name
+def label_of(part: Any) -> str:
+    """Label of a scheduler in figures: a name, or what it is named."""
+    return str(getattr(part, "name", part))

@@ -6,7 +6,7 @@ gives them; nothing is declared here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, reduce
 from itertools import chain, product
@@ -107,11 +107,10 @@ def scheduler_models() -> dict[str, type[SchedulerConfig]]:
 
 def _way_of_writing(value: Any) -> Hashable:
     """Tag of the model that is meant, so that an error speaks of that one."""
-    if isinstance(value, BaseModel):
-        return f"by {getattr(value, 'scheduler', '')}"
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | BaseModel):
         return BY_NAME
-    return f"by {value.get('scheduler')}" if value.get("scheduler") in scheduler_models() else "by unknown"
+    name = value.get("scheduler") if isinstance(value, dict) else getattr(value, "scheduler", "")
+    return f"by {name}" if name in scheduler_models() else "by unknown"
 
 
 def _known_name(name: str) -> str:
@@ -159,12 +158,6 @@ def policy_made(written: Written) -> LocalPolicy:
     """Local policy of a study's configuration."""
     made: Any = scheduler_made(written)
     return cast(LocalPolicy, made.policy)
-
-
-def function_places(schedulers: Iterable[Written]) -> list[str]:
-    """Places of the user's functions among the parameters of schedulers."""
-    own = (each.function_places.values() for each in schedulers if not isinstance(each, str))
-    return list(chain.from_iterable(own))
 
 
 def _local(written: Any) -> Any:

@@ -45,9 +45,11 @@ _PATTERNS = {
 
 def _text(value: str) -> str:
     """Text that files and figures can hold."""
-    for character in value:
-        if unicodedata.category(character) in ("Cc", "Cn", "Co") and character not in "\n\t":
-            raise ValueError(f"the character {character!r} is not allowed")
+    wrong = [
+        each for each in value if unicodedata.category(each) in ("Cc", "Cn", "Co") and each not in "\n\t"
+    ]
+    if wrong:
+        raise ValueError(f"the character {wrong[0]!r} is not allowed")
     return value
 
 
@@ -171,10 +173,9 @@ def validated(model: type[ModelType], values: Any, where: str) -> ModelType:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        errors = _causes(error.errors(include_url=False))
-        lines = [f"{where}: {_explain(found, model, values)}" for found in errors[:MAX_ERRORS]]
-        if len(errors) > MAX_ERRORS:
-            lines.append(f"{where}: and {len(errors) - MAX_ERRORS} more")
+        errors = [_explain(found, model, values) for found in _causes(error.errors(include_url=False))]
+        more = [f"and {len(errors) - MAX_ERRORS} more"] if len(errors) > MAX_ERRORS else []
+        lines = [f"{where}: {line}" for line in (*errors[:MAX_ERRORS], *more)]
         raise ConfigurationError("\n".join(lines)) from None
 
 
@@ -202,6 +203,8 @@ _ALLOWED = {
     "model_type": "write key: value lines",
     "finite_number": "write a finite number",
     "string_unicode": "write text without broken characters",
+    "too_short": "write at least {min_length}",
+    "too_long": "write at most {max_length}",
 }
 """What is allowed, by type of error."""
 
@@ -218,17 +221,13 @@ def _explain(error: Any, model: type[ConfigModel], values: dict[str, Any]) -> st
         allowed = error["msg"].removeprefix("Value error, ")
     elif kind == "string_pattern_mismatch":
         allowed = _PATTERNS[error["ctx"]["pattern"]]
-    elif kind in ("too_short", "too_long"):
-        limit = error["ctx"].get("min_length", error["ctx"].get("max_length"))
-        allowed = f"write at {'least' if kind == 'too_short' else 'most'} {limit}"
     else:
-        message = error["msg"]
-        allowed = _ALLOWED.get(kind, f"{message[0].lower()}{message[1:]}")
+        usual = error["msg"][:1].lower() + error["msg"][1:]
+        allowed = _ALLOWED[kind].format(**error.get("ctx", {})) if kind in _ALLOWED else usual
     found = error["input"]
     whole = isinstance(found, dict) or (kind == "value_error" and isinstance(found, list | tuple))
     # Errors of a whole section name the key in it
-    start = f"{key}: " if key else ""
-    return f"{start}{allowed}" if whole else f"{start}found {shown(found)}; {allowed}"
+    return (f"{key}: " if key else "") + (allowed if whole else f"found {shown(found)}; {allowed}")
 
 
 def _place(location: tuple[int | str, ...], values: Any) -> str:
@@ -254,11 +253,11 @@ def _keys_beside(model: type[ConfigModel], location: tuple[int | str, ...]) -> l
         if part in current.model_fields:
             annotation = current.model_fields[part].annotation
             inside = [annotation, *nested(annotation)]
-        candidates = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
         if isinstance(part, str) and part.startswith(_TAG):
-            tagged = [each for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
-            candidates = [each.__args__[0] for each in tagged]
-        current = candidates[-1] if candidates else current
+            known = [each.__args__[0] for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
+        else:
+            known = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
+        current = known[-1] if known else current
     return [field.alias or name for name, field in current.model_fields.items()]
 
 
