@@ -110,8 +110,8 @@ class Source(ConfigModel):
     select: dict[str, Labels] = Field(default_factory=dict)
     """Label in each dimension besides that of the replicates, or value of a parameter of scenarios or
     schedulers. A dimension may be left out where one label alone has values, and the group, which is then all
-    jobs. In claims of the kinds order and bound a list of
-    labels means that the claim must hold for every one."""
+    jobs. In claims of the kinds order and bound a list of labels means that the claim must hold for every
+    one."""
     relative_to: dict[str, Labels] | None = None
     """What differs in the reference: labels of dimensions, and `variable` where it is another variable."""
     form: Form | None = None
@@ -126,12 +126,11 @@ class Source(ConfigModel):
                 raise ValueError(f"select: {name} stands beside select, not in it")
         if (self.relative_to is None) != (self.form is None):
             raise ValueError("relative_to, form: give both or none")
-        if self.relative_to is not None:
-            if not self.relative_to:
-                raise ValueError("relative_to: say what differs in the reference")
-            _refuse_lists("relative_to", self.relative_to)
-            if "study" in self.relative_to:
-                raise ValueError("relative_to: the reference must be of the same study")
+        if self.relative_to == {}:
+            raise ValueError("relative_to: say what differs in the reference")
+        _refuse_lists("relative_to", self.relative_to or {})
+        if "study" in (self.relative_to or {}):
+            raise ValueError("relative_to: the reference must be of the same study")
         return self
 
     @property
@@ -155,9 +154,11 @@ class Tolerance(ConfigModel):
     absolute: Number | None = Field(None, ge=0)
     """In the unit of the value."""
 
-    def width(self, value: float) -> float:
-        """Tolerance around this value of the paper."""
-        return self.absolute if self.absolute is not None else abs(value) * (self.relative or 0.0)
+    def holds(self, ours: float, paper: float, times: int = 1) -> bool:
+        """Whether our value is within it, or within so many times it; its edge belongs to it."""
+        width = times * ((self.absolute or 0.0) + abs(paper) * (self.relative or 0.0))
+        distance = abs(ours - paper)
+        return distance <= width or math.isclose(distance, width, rel_tol=1e-9)
 
 
 class _Claim(ConfigModel):
@@ -202,12 +203,9 @@ class _Claim(ConfigModel):
     @model_validator(mode="after")
     def _one_number(self) -> Self:
         """One number comes from one label a dimension, unless it is said of all of them."""
-        if (
-            self.source
-            and not isinstance(self, OrderClaim | BoundClaim)
-            and self.source.form not in _OVER_LABELS
-        ):
-            _refuse_lists("ours.select", self.source.choices)
+        source = None if isinstance(self, OrderClaim | BoundClaim) else self.source
+        if source is not None and source.form not in _OVER_LABELS:
+            _refuse_lists("ours.select", source.choices)
         return self
 
 
@@ -631,23 +629,13 @@ def _judge_value(
 
 def _agreement(claim: ValueClaim, ours: _Estimate) -> Outcome:
     """How well our value agrees with that of the paper."""
-    paper, width, neutral = (
-        claim.paper_value,
-        claim.tolerance.width(claim.paper_value),
-        _NEUTRAL.get(claim.ours.form),
-    )
-    inside = ours.low <= paper <= ours.high
-    near = _within(ours.mean - paper, 2 * width)
-    if _within(ours.mean - paper, width) or (inside and near):
+    paper, neutral = claim.paper_value, _NEUTRAL.get(claim.ours.form)
+    inside, near = ours.low <= paper <= ours.high, claim.tolerance.holds(ours.mean, paper, 2)
+    if claim.tolerance.holds(ours.mean, paper) or (inside and near):
         return "reproduced"
     if neutral is None or paper == neutral:
         return "partly" if inside or near else "not"
     return "partly" if (ours.mean - neutral) * (paper - neutral) > 0 else "not"
-
-
-def _within(distance: float, width: float) -> bool:
-    """Whether a distance is within a width, whose edge belongs to it in spite of rounding."""
-    return abs(distance) <= width or math.isclose(abs(distance), width, rel_tol=1e-9)
 
 
 def _judge_comparisons(claim: OrderClaim | BoundClaim, studies: Mapping[str, xr.Dataset]) -> ClaimVerdict:
@@ -832,8 +820,9 @@ def _units(term: _Term, studies: Mapping[str, xr.Dataset]) -> _Units:
     if serial and "relaxations" in dataset:
         whole = {"group": ALL} if "group" in dataset["relaxations"].dims else {}
         found = dataset["relaxations"].sel(whole).isel(places, missing_dims="ignore").values
+        found = found[~np.isnan(found)]
         # Those of several runs, or of none, say nothing of this one
-        memory = float(found[~np.isnan(found)].item()) if np.count_nonzero(~np.isnan(found)) == 1 else None
+        memory = float(found[0]) if found.size == 1 else None
     return _Units(values, weights, serial, memory)
 
 
@@ -863,7 +852,8 @@ def _places(term: _Term, array: xr.DataArray) -> dict[str, int]:
         if dim not in labels:
             present = array.isel(places).notnull()
             fit = fit & present.any([other for other in present.dims if other != dim]).values
-        found, text = np.flatnonzero(fit), ", ".join(f"{name} {label}" for name, label in labels.items())
+        found = np.flatnonzero(fit)
+        text = ", ".join(f"{name} {label}" for name, label in labels.items())
         if text and not len(found):
             raise _AbsentError(f"{term.study} was run without {text}")
         if text and len(found) > 1:

@@ -204,10 +204,11 @@ def with_lists(model: type[ConfigModel], schema: dict[str, Any], left_out: Seque
     for key, value in schema["properties"].items():
         if key not in left_out and takes_one(model, key):
             meaning = {name: value.pop(name) for name in ("description", "title", "default") if name in value}
-            several = [value, {"type": "array", "items": value}]
-            if value.get("type") == "integer":
-                several.append(_RANGE)
-            schema["properties"][key] = {"anyOf": several, **meaning}
+            ranges = [_RANGE] if value.get("type") == "integer" else []
+            schema["properties"][key] = {
+                "anyOf": [value, {"type": "array", "items": value}, *ranges],
+                **meaning,
+            }
     return schema
 
 

@@ -486,11 +486,6 @@ class ScenarioChoice(VariedConfig):
     estimates: EstimateKeys | None = None
     """Runtime estimates of the schedulers here; by default as the study says."""
 
-    @property
-    def machines(self) -> Sequence[ClusterConfig]:
-        """The clusters that are configured here."""
-        return ()
-
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler

@@ -110,20 +110,15 @@ class ConfigModel(BaseModel):
     ) -> dict[str, Any]:
         """Schema that knows what keys mean, and the alternatives; null stands for a key that is not given."""
         schema = handler.resolve_ref_schema(handler(core_schema))
-        for key, meaning in _meanings(cls).items():
-            schema["properties"][key].setdefault("description", meaning)
+        meanings = reduce(or_, map(_declared, reversed(cls.__mro__)))
+        for key in meanings.keys() & schema["properties"]:
+            schema["properties"][key].setdefault("description", meanings[key])
         if cls.alternatives:
             schema["oneOf"] = [
                 {"required": [key], "properties": {key: {"not": {"type": "null"}}}}
                 for key in cls.alternatives
             ]
         return schema
-
-
-def _meanings(model: type[ConfigModel]) -> dict[str, str]:
-    """Meaning of each key of a model."""
-    meanings = reduce(or_, map(_declared, reversed(model.__mro__)))
-    return {key: meaning for key, meaning in meanings.items() if key in model.model_fields}
 
 
 @cache
