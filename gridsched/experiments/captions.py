@@ -13,15 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
-from gridsched.io import resource
+from gridsched.io import read_yaml, resource
 
 
 def caption(kind: str) -> dict[str, str]:
     """Title and text of the caption of a figure or table."""
-    entry = _captions()[kind]
-    return {"title": str(entry["title"]), "text": str(entry["text"])}
+    return {key: str(_captions()[kind][key]) for key in ("title", "text")}
 
 
 def finding_file(folder: str | Path, name: str) -> Path:
@@ -70,5 +67,4 @@ def _as_markup(text: str) -> str:
 
 @cache
 def _captions() -> dict[str, dict[str, str]]:
-    text = resource("reports", "captions.yaml").read_text(encoding="utf-8")
-    return cast(dict[str, dict[str, str]], yaml.safe_load(text))
+    return cast(dict[str, dict[str, str]], read_yaml(resource("reports", "captions.yaml")))

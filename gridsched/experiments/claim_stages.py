@@ -33,10 +33,10 @@ def evaluate_claims(studies: Sequence[Study], datasets: Sequence[str | Path], ta
     read = {name: results.read(path) for name, path in zip(known, datasets, strict=True)}
     claims = load_claims()
     table = claims_table(evaluate(claims, read))
-    table["dataset"] = [_dataset(claim, known) for claim in claims]
     # Figures do not depend on the seed
     figures = {name: study.experiment(0).figures for name, study in known.items()}
-    table["figure"] = [_figure(claim, figures) for claim in claims]
+    shown = [_files(claim, figures) for claim in claims]
+    table["dataset"], table["figure"] = zip(*shown, strict=True)
     files.write_table(table.merge(_over_readings(known, read), how="left", on=_CLAIM), target)
 
 
@@ -55,16 +55,13 @@ def _over_readings(studies: Mapping[str, Study], datasets: Mapping[str, xr.Datas
     return found
 
 
-def _dataset(claim: Claim, studies: Mapping[str, Study]) -> str:
-    return f"{claim.source.study}/study.nc" if claim.source and claim.source.study in studies else ""
-
-
-def _figure(claim: Claim, figures: Mapping[str, Sequence[Figure]]) -> str:
+def _files(claim: Claim, figures: Mapping[str, Sequence[Figure]]) -> tuple[str, str]:
+    """Files of the dataset and the figure behind a claim."""
     if claim.source is None or claim.source.study not in figures:
-        return ""
+        return "", ""
     study = claim.source.study
     name = figure_showing(figures[study], claim.source.variables[0], labels_of(claim))
-    return f"{study}/figures/{name}.svg" if name else ""
+    return f"{study}/study.nc", f"{study}/figures/{name}.svg" if name else ""
 
 
 def figure_showing(figures: Sequence[Figure], variable: str, labels: Collection[str]) -> str | None:

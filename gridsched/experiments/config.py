@@ -82,10 +82,9 @@ class Study(ConfigModel):
 
     @model_validator(mode="after")
     def _users_do_not_react(self) -> Self:
-        if "feedback" in self.refuses:
-            for where, workload in self._places():
-                if workload.feedback is not None:
-                    raise ValueError(f"{where}.feedback: {self.refuses['feedback']}")
+        for where, workload in self._places():
+            if workload.feedback is not None and "feedback" in self.refuses:
+                raise ValueError(f"{where}.feedback: {self.refuses['feedback']}")
         return self
 
     def _places(self) -> Iterator[tuple[str, WorkloadConfig]]:
@@ -153,17 +152,9 @@ class Study(ConfigModel):
             return self
         return self.model_copy(update={"replicates": replicates})
 
-    def find_workload(self, name: str) -> WorkloadConfig:
-        """The workload of a name."""
-        return next(workload for workload in self.all_workloads if workload.name == name)
-
     def place_of(self, workload: WorkloadConfig) -> str:
         """Where a workload is configured, for messages."""
         return f"workloads[{workload.name}]"
-
-    def without_words(self, **changes: Any) -> Self:
-        """The study without what only the report shows."""
-        return self.model_copy(update={"title": self.name, "question": "", "description": "", **changes})
 
 
 class Config(ConfigModel):
@@ -234,19 +225,19 @@ def load_config(
     ConfigurationError
         If anything in it is not allowed; names file and key.
     """
-    if isinstance(values, dict):
-        config = validated(Config, values, where)
-    else:
-        config = validated(Config, read_yaml(values), str(values))
+    if not isinstance(values, dict):
+        values, where = read_yaml(values), str(values)
+    config = validated(Config, values, where)
     studies: dict[str, Study] = {}
     files: dict[str, str] = {}
     for path in config.studies:
         study = load_study(path)
-        other = files.setdefault(study.name.casefold(), path)
-        if study.name.casefold() in map(str.casefold, studies):
+        folder = study.name.casefold()
+        if folder in files:
             raise ConfigurationError(
-                f"{path}: name: found {study.name!r}; the study of {other} has this name already, "
+                f"{path}: name: found {study.name!r}; the study of {files[folder]} has this name already, "
                 "and both would write to the same folder"
             )
+        files[folder] = path
         studies[study.name] = study if config.replicates is None else study.with_fewer(config.replicates)
     return config, studies

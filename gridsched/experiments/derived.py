@@ -10,17 +10,18 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable as CallableType
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache, partial, reduce
 from operator import or_
-from types import NoneType, UnionType
+from types import UnionType
 from typing import (
     Annotated,
     Any,
     ClassVar,
     Literal,
     Self,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -33,13 +34,14 @@ from pydantic import (
     BaseModel,
     GetJsonSchemaHandler,
     StrictBool,
+    TypeAdapter,
     create_model,
     model_validator,
 )
 from pydantic_core import CoreSchema
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.validation import ConfigModel, Number, Whole, suggestion
+from gridsched.experiments.validation import ConfigModel, Number, Whole, nested, suggestion
 
 
 class MadeConfig(ConfigModel):
@@ -56,6 +58,9 @@ class MadeConfig(ConfigModel):
         except GridschedError as error:
             raise ValueError(str(error)) from None
         return self
+
+
+_Made = TypeVar("_Made", bound=MadeConfig)
 
 
 class PartConfig(MadeConfig):
@@ -87,54 +92,50 @@ class PartConfig(MadeConfig):
         return schema
 
 
+Keys = dict[str, tuple[Any, Any]]
+"""Type and default of each key, by its name."""
+
+
 @cache
 def part_model(made_of: type) -> type[PartConfig]:
     """Model of a dataclass that parameters are made of."""
-    declared: dict[str, Any] = {key: (kind, default) for key, kind, default in keys(made_of, frozenset())}
-    model: Any = create_model(
-        f"{made_of.__name__}Keys", __base__=PartConfig, __doc__=summary(made_of), **declared
-    )
-    model.made_of = made_of
-    return model
+    return model_of(made_of, PartConfig, keys(made_of))
+
+
+def model_of(made_of: type, base: type[_Made], declared: Keys) -> type[_Made]:
+    """Model of a dataclass, with these keys besides those of its base."""
+    # The first paragraph of a docstring says what it is
+    meaning = (inspect.getdoc(made_of) or "").partition("\n\n")[0]
+    given: dict[str, Any] = {**declared, "made_of": (ClassVar[type], made_of)}
+    return create_model(f"{made_of.__name__}Keys", __base__=base, __doc__=meaning, **given)
 
 
 def object_of(value: Any) -> Any:
     """What a value of a derived model stands for."""
     if isinstance(value, PartConfig):
         return value.made()
-    if isinstance(value, tuple | list):
-        return tuple(object_of(part) for part in value)
-    return value
+    return tuple(map(object_of, value)) if isinstance(value, tuple | list) else value
 
 
 def written_of(value: Any) -> Any:
     """A value of a derived model as a file would write it."""
-    if isinstance(value, PartConfig):
-        return value.model_dump(mode="json", exclude_defaults=True)
-    if isinstance(value, tuple | list):
-        return [written_of(part) for part in value]
-    if isinstance(value, dict):
-        return {key: written_of(part) for key, part in value.items()}
-    return value
+    return TypeAdapter(Any).dump_python(value, mode="json", exclude_defaults=True)
 
 
 # --- keys -----------------------------------------------------------------------------------------
 
 
-def summary(made_of: type) -> str:
-    """First paragraph of a docstring."""
-    return (inspect.getdoc(made_of) or "").partition("\n\n")[0]
-
-
-def keys(made_of: type, left_out: frozenset[str]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, type and default of each key; none where a parameter has to be given."""
+def keys(made_of: type, left_out: Set[str] = frozenset()) -> Keys:
+    """Type and default of the keys of a dataclass; no default where a parameter has to be given."""
     hints, meanings = get_type_hints(made_of), _described(made_of)
-    for own in fields(made_of):
-        if own.name not in left_out:
-            default = pydantic.Field(..., description=meanings.get(own.name))
-            if own.default is not MISSING or own.default_factory is not MISSING:
-                default = pydantic.Field(_plain(_default(own)), description=meanings.get(own.name))
-            yield own.name, _annotation(hints[own.name]), default
+    return {
+        own.name: (
+            _annotation(hints[own.name]),
+            pydantic.Field(_default(own), description=meanings.get(own.name)),
+        )
+        for own in fields(made_of)
+        if own.name not in left_out
+    }
 
 
 def _described(made_of: type) -> dict[str, str]:
@@ -148,48 +149,41 @@ def _described(made_of: type) -> dict[str, str]:
 
 
 def _default(own: Field[Any]) -> Any:
-    if own.default is not MISSING:
-        return own.default
-    assert own.default_factory is not MISSING
-    return own.default_factory()
+    default = own.default if own.default_factory is MISSING else own.default_factory()
+    return ... if default is MISSING else _plain(default)
 
 
 def _plain(value: Any) -> Any:
     """A default as a file would write it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        model = part_model(type(value))
-        return model(**{own.name: _plain(getattr(value, own.name)) for own in fields(value)})
-    return value
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    return part_model(type(value))(**{own.name: _plain(getattr(value, own.name)) for own in fields(value)})
+
+
+_STRICT: dict[Any, Any] = {int: Whole, float: Number, bool: StrictBool}
 
 
 def _annotation(hint: Any) -> Any:
     """Type of a key from that of a parameter: dataclasses are sections, functions places in files."""
-    plain = {int: Whole, float: Number, bool: StrictBool}
-    if isinstance(hint, type) and hint in plain:
-        return plain[hint]
     if isinstance(hint, type) and is_dataclass(hint):
         return part_model(hint)
     origin, inside = get_origin(hint), get_args(hint)
+    if any(get_origin(part) is CallableType for part in inside):
+        words = [word for part in inside if get_origin(part) is Literal for word in get_args(part)]
+        return Annotated[str, AfterValidator(partial(_word_or_place, words))]
+    parts = tuple(map(_annotation, inside))
     if origin in (Union, UnionType):
-        if any(get_origin(part) is CallableType for part in inside):
-            return Annotated[str, AfterValidator(partial(_word_or_place, _words(inside)))]
-        return reduce(or_, [_annotation(part) if part is not NoneType else None for part in inside])
+        return reduce(or_, parts)
     if origin is tuple:
-        parts = tuple(part if part is ... else _annotation(part) for part in inside)
         return tuple.__class_getitem__(parts)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return dict.__class_getitem__((_annotation(inside[0]), _annotation(inside[1])))
+        return dict.__class_getitem__(parts)
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        return tuple.__class_getitem__((_annotation(inside[0]), ...))
-    return hint
+        return tuple.__class_getitem__((*parts, ...))
+    return _STRICT.get(hint, hint) if isinstance(hint, type) else hint
 
 
-def _words(hints: Sequence[Any]) -> tuple[str, ...]:
-    """Words that some types allow."""
-    return tuple(word for hint in hints if get_origin(hint) is Literal for word in get_args(hint))
-
-
-def _word_or_place(words: tuple[str, ...], value: str) -> str:
+def _word_or_place(words: Sequence[str], value: str) -> str:
     """A word that is known, or the place of a user's function."""
     if value not in words and ":" not in value:
         raise ValueError(f"{suggestion(value, words)}, or path/to/file.py:function")
@@ -197,19 +191,12 @@ def _word_or_place(words: tuple[str, ...], value: str) -> str:
 
 
 def takes_one(model: type[ConfigModel], key: str) -> bool:
-    """Whether a key takes a single value, not a list of them."""
-    field = model.model_fields.get(key)
-    if field is None:
+    """Whether a key takes a single value, not a list of them or a section."""
+    if key not in model.model_fields:
         return False
-    kinds = [field.annotation, *_inside(field.annotation)]
-    if any(isinstance(kind, type) and issubclass(kind, ConfigModel) for kind in kinds):
-        return False
-    return not any(getattr(get_origin(kind) or kind, "__name__", "") in ("tuple", "list") for kind in kinds)
-
-
-def _inside(annotation: Any) -> list[Any]:
-    inside = list(get_args(annotation))
-    return inside + [deeper for part in inside for deeper in _inside(part)]
+    annotation = model.model_fields[key].annotation
+    kinds = [get_origin(kind) or kind for kind in (annotation, *nested(annotation))]
+    return not any(isinstance(kind, type) and issubclass(kind, ConfigModel | tuple | list) for kind in kinds)
 
 
 def with_lists(model: type[ConfigModel], schema: dict[str, Any], left_out: Sequence[str]) -> dict[str, Any]:
@@ -217,10 +204,11 @@ def with_lists(model: type[ConfigModel], schema: dict[str, Any], left_out: Seque
     for key, value in schema["properties"].items():
         if key not in left_out and takes_one(model, key):
             meaning = {name: value.pop(name) for name in ("description", "title", "default") if name in value}
-            several = [value, {"type": "array", "items": value}]
-            if value.get("type") == "integer":
-                several.append(_RANGE)
-            schema["properties"][key] = {"anyOf": several, **meaning}
+            ranges = [_RANGE] if value.get("type") == "integer" else []
+            schema["properties"][key] = {
+                "anyOf": [value, {"type": "array", "items": value}, *ranges],
+                **meaning,
+            }
     return schema
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -344,15 +344,14 @@ class WorkloadConfig(ClusterConfig):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            keys = (
+            for key in (
                 "window",
                 "leave_out_status",
                 "leave_out_queue",
                 "leave_out_incomplete",
                 "preceding",
                 "feedback",
-            )
-            for key in keys:
+            ):
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":
@@ -487,11 +486,6 @@ class ScenarioChoice(VariedConfig):
     estimates: EstimateKeys | None = None
     """Runtime estimates of the schedulers here; by default as the study says."""
 
-    @property
-    def machines(self) -> Sequence[ClusterConfig]:
-        """The clusters that are configured here."""
-        return ()
-
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -578,14 +572,6 @@ class BaselineConfig(ConfigModel):
     measured, by those that end in both."""
 
 
-class Named(Protocol):
-    """What has a label in figures."""
-
-    @property
-    def name(self) -> str:
-        """The label."""
-
-
-def label_of(part: str | Named) -> str:
-    """Label of a scheduler in figures."""
-    return part if isinstance(part, str) else part.name
+def label_of(part: Any) -> str:
+    """Label of a scheduler in figures: a name, or what it is named."""
+    return str(getattr(part, "name", part))

@@ -6,12 +6,12 @@ gives them; nothing is declared here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, reduce
-from itertools import product
+from itertools import chain, product
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import pydantic
 from pydantic import (
@@ -20,7 +20,6 @@ from pydantic import (
     Discriminator,
     GetJsonSchemaHandler,
     Tag,
-    create_model,
     model_serializer,
 )
 from pydantic.json_schema import SkipJsonSchema
@@ -30,8 +29,8 @@ from gridsched.errors import GridschedError
 from gridsched.experiments.derived import (
     MadeConfig,
     keys,
+    model_of,
     object_of,
-    summary,
     takes_one,
     with_lists,
     written_of,
@@ -59,10 +58,8 @@ class SchedulerConfig(MadeConfig):
     def made(self, **parameters: Any) -> Scheduler:
         """The scheduler that this describes; other parameters may be given besides."""
         given = {key: object_of(getattr(self, key)) for key in self.model_fields_set.difference(_OWN_KEYS)}
-        kinds = self.made_of.functions
-        for key, value in given.items():
-            if key in kinds and isinstance(value, str) and ":" in value:
-                given[key] = kinds[key].load(value)
+        for key, place in self.function_places.items():
+            given[key] = self.made_of.functions[key].load(place)
         default: Any = names()[self.scheduler]()
         for key, made_of in self.made_of.opened.items():
             own = {field.name: given.pop(field.name) for field in fields(made_of) if field.name in given}
@@ -70,14 +67,13 @@ class SchedulerConfig(MadeConfig):
                 before: Any = getattr(default, key)
                 own["name"] = self.name
                 given[key] = made_of(**own) if before is None else replace(before, **own)
-        made: Scheduler = replace(default, **given, **parameters)
-        return made
+        return cast(Scheduler, replace(default, **given, **parameters))
 
     @property
-    def function_places(self) -> list[str]:
-        """Places of the user's functions, path/to/file.py:function."""
-        values = (getattr(self, key) for key in self.made_of.functions)
-        return [value for value in values if isinstance(value, str) and ":" in value]
+    def function_places(self) -> dict[str, str]:
+        """Places of the user's functions, path/to/file.py:function, by key."""
+        values = {key: getattr(self, key) for key in self.made_of.functions}
+        return {key: value for key, value in values.items() if isinstance(value, str) and ":" in value}
 
     @model_serializer(mode="plain")
     def _as_given(self) -> dict[str, Any]:
@@ -97,38 +93,24 @@ class SchedulerConfig(MadeConfig):
 @cache
 def scheduler_models() -> dict[str, type[SchedulerConfig]]:
     """Model of each scheduler of the registry, by its name; names of one class share one."""
-    by_class: dict[type[Scheduler], list[str]] = {}
-    for name, make in names().items():
-        by_class.setdefault(type(make()), []).append(name)
+    classes = {name: type(make()) for name, make in names().items()}
     models: dict[str, type[SchedulerConfig]] = {}
-    for made_of, known in by_class.items():
-        declared: dict[str, Any] = {key: (kind, default) for key, kind, default in parameters_of(made_of)}
-        declared["scheduler"] = (
-            Literal[tuple(known)],
-            pydantic.Field(..., description="Name of the scheduler."),
-        )
-        model: Any = create_model(
-            f"{made_of.__name__}Keys", __base__=SchedulerConfig, __doc__=summary(made_of), **declared
-        )
-        model.made_of = made_of
-        models |= dict.fromkeys(known, model)
+    for made_of in dict.fromkeys(classes.values()):
+        known = tuple(name for name, own in classes.items() if own is made_of)
+        declared = keys(made_of, made_of.not_in_studies | set(made_of.opened))
+        for part in made_of.opened.values():
+            declared |= keys(part, {"name"})
+        declared["scheduler"] = (Literal[known], pydantic.Field(..., description="Name of the scheduler."))
+        models |= dict.fromkeys(known, model_of(made_of, SchedulerConfig, declared))
     return models
-
-
-def parameters_of(made_of: type[Scheduler]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, type and default of each parameter; those of opened ones stand among the others."""
-    yield from keys(made_of, made_of.not_in_studies | frozenset(made_of.opened))
-    for part in made_of.opened.values():
-        yield from keys(part, frozenset({"name"}))
 
 
 def _way_of_writing(value: Any) -> Hashable:
     """Tag of the model that is meant, so that an error speaks of that one."""
-    if isinstance(value, BaseModel):
-        return f"by {getattr(value, 'scheduler', '')}"
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | BaseModel):
         return BY_NAME
-    return f"by {value.get('scheduler')}" if value.get("scheduler") in scheduler_models() else "by unknown"
+    name = value.get("scheduler") if isinstance(value, dict) else getattr(value, "scheduler", "")
+    return f"by {name}" if name in scheduler_models() else "by unknown"
 
 
 def _known_name(name: str) -> str:
@@ -169,20 +151,13 @@ def scheduler_made(written: Written, **parameters: Any) -> Scheduler:
     if not isinstance(written, str):
         return written.made(**parameters)
     named: Any = scheduler_of(written)
-    made: Scheduler = replace(named, **parameters)
-    return made
+    return cast(Scheduler, replace(named, **parameters))
 
 
 def policy_made(written: Written) -> LocalPolicy:
     """Local policy of a study's configuration."""
     made: Any = scheduler_made(written)
-    policy: LocalPolicy = made.policy
-    return policy
-
-
-def function_places(schedulers: Iterable[Written]) -> list[str]:
-    """Places of the user's functions among the parameters of schedulers."""
-    return [place for each in schedulers if not isinstance(each, str) for place in each.function_places]
+    return cast(LocalPolicy, made.policy)
 
 
 def _local(written: Any) -> Any:
@@ -215,19 +190,19 @@ def expanded(written: Any) -> tuple[Any, dict[str, list[str]]]:
     """
     if not isinstance(written, list | tuple):
         return written, {}
-    made: list[Any] = []
-    labels: dict[str, list[str]] = {}
-    for each in written:
-        own = _expanded(each)
-        made += own
-        if isinstance(each, dict):
-            labels[str(each.get("name"))] = [str(one.get("name")) for one in own]
-    return made, labels
+    made = [_expanded(each) for each in written]
+    labels = {
+        str(each.get("name")): [str(one.get("name")) for one in own]
+        for each, own in zip(written, made, strict=True)
+        if isinstance(each, dict)
+    }
+    return list(chain.from_iterable(made)), labels
 
 
 def _expanded(written: Any) -> list[Any]:
-    model = scheduler_models().get(_text(written.get("scheduler"))) if isinstance(written, dict) else None
-    if model is None or "name" not in written:
+    named = isinstance(written, dict) and "name" in written and isinstance(written.get("scheduler"), str)
+    model = scheduler_models().get(written["scheduler"]) if named else None
+    if model is None:
         return [written]
     return [
         {**written, **chosen, "name": f"{written['name']}, {labelled(chosen)}"} if chosen else written
@@ -239,10 +214,6 @@ def lists_of(written: Mapping[str, Any], model: type[ConfigModel]) -> dict[str, 
     """Lists where keys take a single value, by key; an empty one is a mistake, which is left to the model."""
     several = {key: values_of(value) for key, value in written.items() if takes_one(model, key)}
     return {key: values for key, values in several.items() if values}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def values_of(written: Any) -> list[Any] | None:

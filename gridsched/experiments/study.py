@@ -22,7 +22,6 @@ from gridsched.experiments.schedulers import (
     Written,
     combinations,
     expanded,
-    function_places,
     lists_of,
     scheduler_made,
 )
@@ -300,8 +299,9 @@ def asked_of(scenario: Any) -> dict[str, str]:
 
 def function_files(*schedulers: Written) -> list[OwnFile]:
     """Python files with the user's functions among the parameters of schedulers and local policies."""
-    places = function_places(schedulers)
-    return [OwnFile(file) for file in sorted({place.rpartition(":")[0] for place in places})]
+    own = (each.function_places.values() for each in schedulers if not isinstance(each, str))
+    files = {place.rpartition(":")[0] for places in own for place in places}
+    return [OwnFile(file) for file in sorted(files)]
 
 
 def _scenarios(

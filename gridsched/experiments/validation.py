@@ -45,13 +45,15 @@ _PATTERNS = {
 
 def _text(value: str) -> str:
     """Text that files and figures can hold."""
-    for character in value:
-        if unicodedata.category(character) in ("Cc", "Cn", "Co") and character not in "\n\t":
-            raise ValueError(f"the character {character!r} is not allowed")
+    wrong = [
+        each for each in value if unicodedata.category(each) in ("Cc", "Cn", "Co") and each not in "\n\t"
+    ]
+    if wrong:
+        raise ValueError(f"the character {wrong[0]!r} is not allowed")
     return value
 
 
-def _label(value: str) -> str:
+def one_line(value: str) -> str:
     """Text of one line, as figures show it."""
     if not value.isprintable() or value != value.strip():
         raise ValueError("write printable characters on one line, without blanks at the ends")
@@ -84,7 +86,7 @@ Slug = Annotated[str, Field(pattern=SLUG, max_length=60)]
 Month = Annotated[str, Field(pattern=MONTH)]
 PathText = Annotated[str, Field(pattern=PATH), AfterValidator(_text)]
 Text = Annotated[str, AfterValidator(_text)]
-Label = Annotated[str, Field(min_length=1), AfterValidator(_label)]
+Label = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 """Text of one line, as figures show it."""
 
 
@@ -114,20 +116,15 @@ class ConfigModel(BaseModel):
     ) -> dict[str, Any]:
         """Schema that knows what keys mean, and the alternatives; null stands for a key that is not given."""
         schema = handler.resolve_ref_schema(handler(core_schema))
-        for key, meaning in _meanings(cls).items():
-            schema["properties"][key].setdefault("description", meaning)
+        meanings = reduce(or_, map(_declared, reversed(cls.__mro__)))
+        for key in meanings.keys() & schema["properties"]:
+            schema["properties"][key].setdefault("description", meanings[key])
         if cls.alternatives:
             schema["oneOf"] = [
                 {"required": [key], "properties": {key: {"not": {"type": "null"}}}}
                 for key in cls.alternatives
             ]
         return schema
-
-
-def _meanings(model: type[ConfigModel]) -> dict[str, str]:
-    """Meaning of each key of a model."""
-    meanings = reduce(or_, map(_declared, reversed(model.__mro__)))
-    return {key: meaning for key, meaning in meanings.items() if key in model.model_fields}
 
 
 @cache
@@ -177,10 +174,9 @@ def validated(model: type[ModelType], values: Any, where: str) -> ModelType:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        errors = _causes(error.errors(include_url=False))
-        lines = [f"{where}: {_explain(found, model, values)}" for found in errors[:MAX_ERRORS]]
-        if len(errors) > MAX_ERRORS:
-            lines.append(f"{where}: and {len(errors) - MAX_ERRORS} more")
+        errors = [_explain(found, model, values) for found in _causes(error.errors(include_url=False))]
+        more = [f"and {len(errors) - MAX_ERRORS} more"] if len(errors) > MAX_ERRORS else []
+        lines = [f"{where}: {line}" for line in (*errors[:MAX_ERRORS], *more)]
         raise ConfigurationError("\n".join(lines)) from None
 
 
@@ -208,6 +204,8 @@ _ALLOWED = {
     "model_type": "write key: value lines",
     "finite_number": "write a finite number",
     "string_unicode": "write text without broken characters",
+    "too_short": "write at least {min_length}",
+    "too_long": "write at most {max_length}",
 }
 """What is allowed, by type of error."""
 
@@ -224,17 +222,13 @@ def _explain(error: Any, model: type[ConfigModel], values: dict[str, Any]) -> st
         allowed = error["msg"].removeprefix("Value error, ")
     elif kind == "string_pattern_mismatch":
         allowed = _PATTERNS[error["ctx"]["pattern"]]
-    elif kind in ("too_short", "too_long"):
-        limit = error["ctx"].get("min_length", error["ctx"].get("max_length"))
-        allowed = f"write at {'least' if kind == 'too_short' else 'most'} {limit}"
     else:
-        message = error["msg"]
-        allowed = _ALLOWED.get(kind, f"{message[0].lower()}{message[1:]}")
+        usual = error["msg"][:1].lower() + error["msg"][1:]
+        allowed = _ALLOWED[kind].format(**error.get("ctx", {})) if kind in _ALLOWED else usual
     found = error["input"]
     whole = isinstance(found, dict) or (kind == "value_error" and isinstance(found, list | tuple))
     # Errors of a whole section name the key in it
-    start = f"{key}: " if key else ""
-    return f"{start}{allowed}" if whole else f"{start}found {shown(found)}; {allowed}"
+    return (f"{key}: " if key else "") + (allowed if whole else f"found {shown(found)}; {allowed}")
 
 
 def _place(location: tuple[int | str, ...], values: Any) -> str:
@@ -259,19 +253,19 @@ def _keys_beside(model: type[ConfigModel], location: tuple[int | str, ...]) -> l
     for part in location[:-1]:
         if part in current.model_fields:
             annotation = current.model_fields[part].annotation
-            inside = [annotation, *_nested(annotation)]
-        candidates = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
+            inside = [annotation, *nested(annotation)]
         if isinstance(part, str) and part.startswith(_TAG):
-            tagged = [each for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
-            candidates = [each.__args__[0] for each in tagged]
-        current = candidates[-1] if candidates else current
+            known = [each.__args__[0] for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
+        else:
+            known = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
+        current = known[-1] if known else current
     return [field.alias or name for name, field in current.model_fields.items()]
 
 
-def _nested(annotation: Any) -> list[Any]:
+def nested(annotation: Any) -> list[Any]:
     """All types inside a generic annotation."""
     inside = list(getattr(annotation, "__args__", ()))
-    return inside + [deeper for part in inside for deeper in _nested(part)]
+    return inside + [deeper for part in inside for deeper in nested(part)]
 
 
 def unique(key: str, names: list[str]) -> None:

@@ -316,7 +316,8 @@ def test_log_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert str(tmp_path) in message
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "own.swf").write_text("", encoding="utf-8")
-    assert load_study(tmp_path / "study.yaml").find_workload("own").file == "logs/own.swf"
+    workloads = {each.name: each for each in load_study(tmp_path / "study.yaml").all_workloads}
+    assert workloads["own"].file == "logs/own.swf"
 
 
 @pytest.mark.parametrize(

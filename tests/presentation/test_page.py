@@ -181,7 +181,7 @@ def test_two_studies_on_one_page(results: Path, study: LocalStudy) -> None:
         update={
             "name": "other",
             "estimates": ("requested",),
-            "workloads": (study.find_workload("listed"),),
+            "workloads": tuple(each for each in study.all_workloads if each.name == "listed"),
             "reference": None,
         }
     )

@@ -117,9 +117,7 @@ class _Case(ConditionsConfig, MadeConfig):
 
 _PARAMETERS = tuple(field.name for field in fields(DynamicGrid) if field.name != "graph")
 
-_FIELDS: dict[str, Any] = {
-    key: (kind, default) for key, kind, default in keys(DynamicGrid, frozenset({"graph"}))
-}
+_FIELDS: dict[str, Any] = {**keys(DynamicGrid, {"graph"})}
 DynamicCase: Any = create_model("DynamicCase", __base__=_Case, **_FIELDS)
 """A case, whose parameters are those of the scheduler."""
 

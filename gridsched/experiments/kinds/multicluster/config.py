@@ -108,7 +108,7 @@ class _Jobs(MadeConfig):
         return MulticlusterModel(**{key: object_of(getattr(self, key)) for key in _DRAWN})
 
 
-_DRAWN: dict[str, Any] = {key: (kind, default) for key, kind, default in keys(MulticlusterModel, frozenset())}
+_DRAWN: dict[str, Any] = {**keys(MulticlusterModel)}
 """Distributions of jobs that are drawn: type and default, by key."""
 
 JobsConfig: Any = create_model("JobsConfig", __base__=_Jobs, __doc__=_Jobs.__doc__, **_DRAWN)

@@ -330,7 +330,9 @@ class ReadingsStudy(Study):
         key = name, json.dumps(changes, sort_keys=True)
         if key not in variations:
             changed = self._changed(name, changes, f"{self._file}: {name}")
-            made = changed.without_words().experiment(seed).datasets[0]
+            # Words that only the report shows change no result
+            words = {"title": changed.name, "question": "", "description": ""}
+            made = changed.model_copy(update=words).experiment(seed).datasets[0]
             variations[key] = self._stored_by_key(made, name)
         return variations[key]
 
