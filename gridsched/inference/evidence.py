@@ -239,27 +239,16 @@ def _evidence(
         for count in range(fewest)
     ]
     # of several reasons the first one is given
-    reason = np.select(
-        [
-            number == 0,
-            np.isnan(value),
-            identical,
-            number < fewest,
-            moments.reason != "",
-            undefined,
-            is_log & (error > _SCATTER),
-        ],
-        [
-            f"no {name}",
-            "the reference is 0",
-            f"{IDENTICAL} {name}",
-            np.array(few, object)[np.minimum(number, fewest - 1)],
-            moments.reason,
-            f"too few {name} above 0",
-            f"the {name} scatter too much",
-        ],
-        "",
-    )
+    reasons: list[tuple[Any, Any]] = [
+        (number == 0, f"no {name}"),
+        (np.isnan(value), "the reference is 0"),
+        (identical, f"{IDENTICAL} {name}"),
+        (number < fewest, np.array(few, object)[np.minimum(number, fewest - 1)]),
+        (moments.reason != "", moments.reason),
+        (undefined, f"too few {name} above 0"),
+        (is_log & (error > _SCATTER), f"the {name} scatter too much"),
+    ]
+    reason = np.select([where for where, _ in reasons], [why for _, why in reasons], "")
     return Evidence(
         np.asarray(value),
         np.asarray(centre),
