@@ -43,8 +43,6 @@ def machines(
     align: AlignName,
     seed: int,
     replicate: int = 0,
-    *,
-    origin: int = 0,
 ) -> list[Cluster]:
     """The clusters of a grid with their nodes and failures.
 
@@ -60,17 +58,15 @@ def machines(
         Seed of the whole configuration.
     replicate : int
         Failures of replicates are drawn apart.
-    origin : int
-        Time 0 of the run, by the clock of the merged submit times [s].
     """
     if all(config.failures is None for config in configs):
         return [_with_nodes(cluster, config) for (_, cluster), config in zip(pairs, configs, strict=True)]
     merged, home = merge_workloads([workload for workload, _ in pairs], align=align)
-    window = int(merged.submit_time[0]) - origin, int(merged.submit_time[-1]) - origin
+    window = int(merged.submit_time[0]), int(merged.submit_time[-1])
     made = []
     for index, ((workload, cluster), config) in enumerate(zip(pairs, configs, strict=True)):
         own = merged.submit_time[home == index]
-        shift = int(own[0] - workload.submit_time[0]) - origin if len(own) else -origin
+        shift = int(own[0] - workload.submit_time[0]) if len(own) else 0
         made.append(_equipped(cluster, config, window, shift, seed, f"{cluster.name}\n{replicate}"))
     return made
 

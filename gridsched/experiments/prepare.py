@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -282,17 +282,21 @@ def sources(logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
 
 def workload_facts(grids: Sequence[str | Path]) -> xr.Dataset:
     """What was left out or repaired by scenario and cluster, over replicates, and where jobs come from."""
-    found: dict[tuple[str, str], list[tuple[str, str, Counter[str], Counter[str]]]] = {}
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    counts: dict[str, dict[tuple[str, str], Counter[str]]] = {"left_out": {}, "repaired": {}}
     for chunk in map(results.read, grids):
-        for grid in results.grids_from_dataset(chunk).values():
-            for log, cluster in grid:
-                known = log.checksum, log.acknowledgement, Counter(log.left_out), Counter(log.repaired)
-                found.setdefault((chunk.attrs["scenario"], cluster.name), []).append(known)
+        for log, cluster in chain.from_iterable(results.grids_from_dataset(chunk).values()):
+            place = chunk.attrs["scenario"], cluster.name
+            found.setdefault(place, []).append((log.checksum, log.acknowledgement))
+            for kind, tables in counts.items():
+                tables.setdefault(place, Counter()).update(getattr(log, kind))
     scenarios, names = (list(dict.fromkeys(labels)) for labels in zip(*found, strict=True))
+    places = list(product(scenarios, names))
     dims, shape = ("scenario", "home"), (len(scenarios), len(names))
-    own = [found.get(place, []) for place in product(scenarios, names)]
-    checksums = [" ".join(dict.fromkeys(each[0] for each in logs)) for logs in own]
-    acknowledgements = [logs[-1][1] if logs else "" for logs in own]
+    checksums = [
+        " ".join(dict.fromkeys(checksum for checksum, _ in found.get(place, []))) for place in places
+    ]
+    acknowledgements = [found[place][-1][1] if place in found else "" for place in places]
     facts = xr.Dataset(
         {
             "workload_checksum": (
@@ -304,7 +308,7 @@ def workload_facts(grids: Sequence[str | Path]) -> xr.Dataset:
         },
         {"scenario": scenarios, "home": names},
     )
-    for column, kind in ((2, "left_out"), (3, "repaired")):
-        counts = [sum((each[column] for each in logs), Counter()) for logs in own]
-        facts = facts.merge(_by_reason(counts, kind, dims, shape, ", over all replicates"))
+    for kind, tables in counts.items():
+        of_places = [tables.get(place, Counter()) for place in places]
+        facts = facts.merge(_by_reason(of_places, kind, dims, shape, ", over all replicates"))
     return facts

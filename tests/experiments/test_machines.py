@@ -13,9 +13,8 @@ from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import load_study, study_from
 from gridsched.experiments.inputs import event_files, prepared_workload, without_machine
-from gridsched.experiments.machines import FATES, ended, fates_of, machine, machines, machines_of_stream
+from gridsched.experiments.machines import FATES, ended, fates_of, machines, machines_of_stream
 from gridsched.experiments.parts import WorkloadConfig
-from gridsched.experiments.study import families
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
@@ -51,7 +50,8 @@ def test_nodes_are_the_processors_and_workloads_do_not_depend_on_them() -> None:
     assert other.cluster(Cluster(processors=9)).processors == 4
     assert without_machine(other) == plain
     assert prepared_workload("s", other, 1).key == prepared_workload("s", plain, 1).key
-    made = machine(jobs(100, 4100), Cluster(processors=4, name="A"), other, seed=3)
+    pair = jobs(100, 4100), Cluster(processors=4, name="A")
+    (made,) = machines([pair], [other], "none", seed=3)
     assert [(kind.count, kind.cores, kind.memory) for kind in made.nodes] == [(2, 2, 512)]
     assert made.processors == 4
     assert made.placement == "best_fit"
@@ -70,8 +70,6 @@ def test_failures_follow_seed_replicate_and_name() -> None:
     assert first == drawn()
     assert first[0] != first[1]
     assert all(events != first[0] for events in (drawn(2)[0], drawn(replicate=1)[0], drawn(more=7)[0]))
-    alone = machine(*pairs[0], configs[0], 1)
-    assert alone.events == machine(*pairs[1], configs[0], 1).events
     stream = machines_of_stream(pairs[0][0].submit_time, [pair[1] for pair in pairs], configs, 1)
     assert [cluster.events for cluster in stream] == first
 
@@ -106,8 +104,6 @@ def test_events_of_a_file_move_with_the_jobs_of_their_log(tmp_path: Path) -> Non
     assert (first.requeue, first.checkpoint_interval) == ("end", 60)
     assert not second.events
     assert [each.file for each in event_files([own, config()])] == [str(file)]
-    later = machines(pairs, [own, config()], "start", 1, origin=100)[0]
-    assert [event.time for event in later.events] == [100, 200, 0, 0]
 
 
 def test_nodes_have_as_many_processors_as_the_study_says() -> None:
@@ -172,9 +168,8 @@ def study(**changes: Any) -> dict[str, Any]:
     return {"name": "s", "title": "S", "scenarios": [one, two], "schedulers": ["easy"], **changes}
 
 
-def test_scenarios_with_a_baseline_are_a_family() -> None:
+def test_small_studies_have_means_alone() -> None:
     made: Any = study_from(study())
-    assert families(made.scenarios) == {"one": ["one", "two"]}
     assert [each.name for each in made.specifications] == ["means"]  # few jobs have no statistics
 
 
