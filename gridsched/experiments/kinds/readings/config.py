@@ -13,12 +13,14 @@ import xarray as xr
 from pydantic import Field, StrictBool, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
+from gridsched.experiments.claims import load_claims, studies_of
 from gridsched.experiments.config import VARYING, Study, load_study
+from gridsched.experiments.kinds.readings import tables
 from gridsched.experiments.kinds.readings.choices import (
     ChoiceValue,
     ClaimLabels,
     PaperReadings,
+    TestableClaim,
     draw_design,
     load_readings,
     name_of,
@@ -26,10 +28,8 @@ from gridsched.experiments.kinds.readings.choices import (
     together,
     with_changes,
 )
-from gridsched.experiments.kinds.readings.tables import page_tables
-from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task, replaced
 from gridsched.experiments.validation import (
     ConfigModel,
     Label,
@@ -102,11 +102,6 @@ class ReadingsStudy(Study):
         unique("studies", [base.study for base in self.studies])
         return self
 
-    @property
-    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study: those of the others are theirs."""
-        return ()
-
     def check_files(self) -> None:
         """Refuse readings and studies that do not go together, and files that are not there."""
         for base in self.bases.values():
@@ -116,8 +111,7 @@ class ReadingsStudy(Study):
                 where = f"{self._file}: choices[{choice.name}].values[{value.name}].changes"
                 for name, changes in value.changes.items():
                     if name not in self.bases:
-                        known = suggestion(name, self.bases)
-                        raise ConfigurationError(f"{where}: found {name!r}; {known}")
+                        raise ConfigurationError(f"{where}: found {name!r}; {suggestion(name, self.bases)}")
                     self._changed(name, changes, f"{where}.{name}")
 
     # --- what is read ---------------------------------------------------------------------------------
@@ -147,9 +141,8 @@ class ReadingsStudy(Study):
             if not isinstance(members, list):
                 raise ConfigurationError(f"{where}.keep: {key}: the study has no such list")
             known = [name_of(member) for member in members]
-            for name in names:
-                if name not in known:
-                    raise ConfigurationError(f"{where}.keep.{key}: found {name!r}; {suggestion(name, known)}")
+            for name in (name for name in names if name not in known):
+                raise ConfigurationError(f"{where}.keep.{key}: found {name!r}; {suggestion(name, known)}")
             values[key] = [member for member in members if name_of(member) in names]
         values = with_changes(values, config.changes, f"{where}.changes")
         return whole.name, validated(type(whole), values, where)
@@ -162,31 +155,28 @@ class ReadingsStudy(Study):
     @property
     def claims_file(self) -> Path:
         """File of the claims that are judged."""
-        if self.claims is not None:
-            return Path(self.claims)
-        return resource("resources", "claims") / f"{self.paper.paper}.yaml"
+        return Path(self.claims or resource("resources", "claims") / f"{self.paper.paper}.yaml")
 
     @cached_property
-    def judged(self) -> dict[tuple[str, ...], list[Claim]]:
+    def judged(self) -> dict[tuple[str, ...], list[TestableClaim]]:
         """Claims with a value of ours, by the studies that they are about, all of which are here."""
-        found: dict[tuple[str, ...], list[Claim]] = {}
-        unused = set(self.leave_out)
-        for claim in load_claims([self.claims_file]):
-            names = tuple(studies_of(claim))
-            if (
-                isinstance(claim, InputClaim | UntestableClaim)
-                or not names
-                or not set(names) <= set(self.bases)
-            ):
-                continue
-            left_out = {stem for stem in self.leave_out if f"{claim.id}-".startswith(f"{stem}-")}
-            unused -= left_out
-            if not left_out:
-                found.setdefault(names, []).append(claim)
-        for stem in sorted(unused):
+        claims = [
+            claim
+            for claim in load_claims([self.claims_file])
+            if isinstance(claim, TestableClaim) and set(studies_of(claim)) <= set(self.bases)
+        ]
+        stems = {
+            claim.id: [stem for stem in self.leave_out if f"{claim.id}-".startswith(f"{stem}-")]
+            for claim in claims
+        }
+        for stem in sorted(set(self.leave_out).difference(*stems.values())):
             raise ConfigurationError(
                 f"leave_out: found {stem!r}; no claim that could be judged has an id that begins with it"
             )
+        found: dict[tuple[str, ...], list[TestableClaim]] = {}
+        for claim in claims:
+            if not stems[claim.id]:
+                found.setdefault(tuple(studies_of(claim)), []).append(claim)
         if not found:
             raise ConfigurationError(f"{self.claims_file}: no claim is about {', '.join(self.bases)} alone")
         return found
@@ -225,53 +215,60 @@ class ReadingsStudy(Study):
     @property
     def specifications(self) -> list[Specification]:
         """Claims by class, claims by the choices that matter for them, every outcome."""
-        claims = Specification(
-            name="claims",
-            form="composition",
-            title="Robust, contingent and contradicted claims",
-            measures=("claims", "claims_missed"),
-            hue="table",
-            lanes="robustness_class",
-            facets="",
-            reference="",
-            caption=_CLASSES,
-            finding=f"{_HERE}.findings:robust_claims",
-        )
-        choices = Specification(
-            name="choices",
-            form="composition",
-            title="Contingent claims by the importance of each choice",
-            measures=("claims_decided",),
-            hue="choice",
-            lanes="effect",
-            facets="",
-            reference="",
-            caption=(
-                "Importance: decrease of the accuracy with which trees predict whether a claim holds, when "
-                "the values of the choice are permuted. Significant: the interval, simultaneous for the "
-                "choices of a claim (not for all claims), excludes 0. Claims for which a choice cannot "
-                "matter are left out."
+        return [
+            Specification(
+                name="claims",
+                form="composition",
+                title="Robust, contingent and contradicted claims",
+                measures=("claims", "claims_missed"),
+                hue="table",
+                lanes="robustness_class",
+                facets="",
+                reference="",
+                caption=_CLASSES,
+                finding=f"{_HERE}.findings:robust_claims",
             ),
-            finding=f"{_HERE}.findings:deciding_choices",
-        )
-        outcomes = Specification(
-            name="outcomes",
-            form="map",
-            title="Outcome of every claim under every interpretation",
-            reference="",
-            caption=(
-                "Rows: claims, by table of the paper; pale where an interpretation means another claim. "
-                "Columns: interpretations. Right: share of the interpretations that reproduce the claim, "
-                "with lines at 5 % and 90 %; its 95 % interval (Wilson) is in the numbers."
+            Specification(
+                name="choices",
+                form="composition",
+                title="Contingent claims by the importance of each choice",
+                measures=("claims_decided",),
+                hue="choice",
+                lanes="effect",
+                facets="",
+                reference="",
+                caption=(
+                    "Importance: decrease of the accuracy with which trees predict whether a claim holds, "
+                    "when the values of the choice are permuted. Significant: the interval, simultaneous for "
+                    "the choices of a claim (not for all claims), excludes 0. Claims for which a choice "
+                    "cannot matter are left out."
+                ),
+                finding=f"{_HERE}.findings:deciding_choices",
             ),
-            own=f"{_HERE}.drawing:outcome_map",
-            finding=f"{_HERE}.findings:outcomes",
-        )
-        return [claims, choices, outcomes]
+            Specification(
+                name="outcomes",
+                form="map",
+                title="Outcome of every claim under every interpretation",
+                reference="",
+                caption=(
+                    "Rows: claims, by table of the paper; pale where an interpretation means another claim. "
+                    "Columns: interpretations. Right: share of the interpretations that reproduce the claim, "
+                    "with lines at 5 % and 90 %; its 95 % interval (Wilson) is in the numbers."
+                ),
+                own=f"{_HERE}.drawing:outcome_map",
+                finding=f"{_HERE}.findings:outcomes",
+            ),
+        ]
 
     def page_tables(self, dataset: xr.Dataset) -> list[PageTable]:
         """Tables of the page, that of claims first."""
-        return page_tables(self.paper, dataset)
+        return [
+            tables.of_tables(dataset),
+            tables.choices(self.paper, dataset),
+            tables.best(dataset),
+            tables.directions(dataset),
+            *([tables.pairs(dataset)] if dataset.sizes["pair"] else []),
+        ]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How claims were judged: a sentence each."""
@@ -329,26 +326,22 @@ class ReadingsStudy(Study):
         changes = {path: value for each in values for path, value in each.changes.get(name, {}).items()}
         key = name, json.dumps(changes, sort_keys=True)
         if key not in variations:
-            changed = self._changed(name, changes, f"{self._file}: {name}")
-            made = changed.without_words().experiment(seed).datasets[0]
-            variations[key] = self._stored_by_key(made, name)
+            study = self._changed(name, changes, f"{self._file}: {name}").without_words()
+            variations[key] = self._stored_by_key(study.experiment(seed).datasets[0], name)
         return variations[key]
 
     def _stored_by_key(self, task: Task, name: str) -> Task:
         """A collected dataset as one that is stored by its key, with the collected ones that it uses."""
 
-        def stored(value: Any) -> Any:
-            if isinstance(value, Task):
-                return self._stored_by_key(value, name) if value.stage == "collect" else value
-            if isinstance(value, dict):
-                return {key: stored(part) for key, part in value.items()}
-            return [stored(part) for part in value] if isinstance(value, list | tuple) else value
+        def stored(used: Any) -> Any:
+            is_collected = isinstance(used, Task) and used.stage == "collect"
+            return self._stored_by_key(used, name) if is_collected else used
 
         return replace(
             task,
             stage="simulate",
             study=self.name,
             name=f"a variation of {name}",
-            arguments=stored(task.arguments),
-            also=stored(task.also),
+            arguments=replaced(task.arguments, stored),
+            also=replaced(task.also, stored),
         )
