@@ -161,10 +161,6 @@ class Study(ConfigModel):
         """Where a workload is configured, for messages."""
         return f"workloads[{workload.name}]"
 
-    def without_words(self, **changes: Any) -> Self:
-        """The study without what only the report shows."""
-        return self.model_copy(update={"title": self.name, "question": "", "description": "", **changes})
-
 
 class Config(ConfigModel):
     """The whole configuration of a workflow run."""

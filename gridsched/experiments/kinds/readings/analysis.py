@@ -35,11 +35,13 @@ CLASSES = ("robust", "contingent", "contradicted")
 """What claims are called, from the largest share of readings that reproduce them to the smallest."""
 
 
-def robustness(share: float) -> str:
-    """What a claim is called that this share of the readings reproduces; nothing where none was judged."""
-    if np.isnan(share):
-        return ""
-    return "robust" if share >= ROBUST else "contradicted" if share <= CONTRADICTED else "contingent"
+def robustness(share: Floats | float) -> NDArray[np.str_]:
+    """What claims are called that these shares of the readings reproduce; nothing where none was judged."""
+    return np.select(
+        [share >= ROBUST, share <= CONTRADICTED, np.isfinite(share)],
+        ["robust", "contradicted", "contingent"],
+        "",
+    )
 
 
 # --- which choice matters -------------------------------------------------------------------------
@@ -279,7 +281,8 @@ def agreement(reproduced: Flags, counts: Flags, tables: Sequence[str]) -> tuple[
     met, number = (
         pd.DataFrame(each.T).groupby(list(tables), sort=False).sum() for each in (reproduced & counts, counts)
     )
-    return list(met.index), (met / number).to_numpy(np.float64).T
+    # Means over tables depend, in the last digit, on the layout in memory
+    return list(met.index), np.ascontiguousarray((met / number).T, np.float64)
 
 
 def halves(sizes: Sequence[int]) -> Flags:
@@ -319,7 +322,10 @@ def choose(shares: Floats, first: Flags) -> pd.DataFrame:
     """
     found = []
     for chosen_on in (first, ~first) if first.any() and not first.all() else ():
-        here, there = _row_means(shares[:, chosen_on]), _row_means(shares[:, ~chosen_on])
+        # Mean share of the tables that have claims, for each reading
+        here, there = (
+            np.ma.masked_invalid(shares[:, half]).mean(axis=1).filled(0.0) for half in (chosen_on, ~chosen_on)
+        )
         best = int(np.argmax(here))
         found.append((best, here[best], there[best], there[0], there[1:].mean(), there.max()))
     return pd.DataFrame(found, columns=["chosen_reading", *CHOSEN])
@@ -327,12 +333,6 @@ def choose(shares: Floats, first: Flags) -> pd.DataFrame:
 
 CHOSEN = ("chosen_on", "judged_on", "judged_default", "judged_average", "judged_best")
 """Mean shares of claims in the table of `choose`."""
-
-
-def _row_means(shares: Floats) -> Floats:
-    """Mean share of the tables that have claims, for each reading."""
-    number = (~np.isnan(shares)).sum(axis=1)
-    return np.asarray(np.nan_to_num(shares).sum(axis=1) / np.maximum(number, 1), np.float64)
 
 
 # --- which claims contradict ------------------------------------------------------------------------

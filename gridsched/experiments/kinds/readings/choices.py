@@ -19,7 +19,7 @@ from scipy.stats import qmc
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import BoundClaim, OrderClaim, ValueClaim, studies_of
 from gridsched.experiments.validation import ConfigModel, Label, Slug, Text, suggestion, unique, validated
-from gridsched.io import read_yaml, resource
+from gridsched.io import read_yaml
 
 TestableClaim = ValueClaim | OrderClaim | BoundClaim
 """A claim with a value of ours."""
@@ -111,24 +111,6 @@ class PaperReadings(ConfigModel):
         return [choice.values[place] for choice, place in zip(self.choices, reading, strict=True)]
 
 
-def readings_file(name: str) -> Path:
-    """File of a paper whose readings come with gridsched, by its name, or a file of one's own, by its path.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none.
-    """
-    shipped = {path.stem: path for path in sorted(resource("resources", "readings").glob("*.yaml"))}
-    found = Path(name) if Path(name).is_file() else shipped.get(name)
-    if found is None:
-        raise ConfigurationError(
-            f"readings: found {name!r}; there is no such file, seen from {Path.cwd()}, "
-            f"and {suggestion(name, shipped)}"
-        )
-    return found
-
-
 def load_readings(path: str | Path) -> PaperReadings:
     """Open choices of a file.
 
@@ -204,8 +186,9 @@ def _members(inside: Any, selector: str, where: str) -> list[int]:
     values = [str(_written(each).get(key)) if equals else name_of(each) for each in inside]
     found = [i for i, value in enumerate(values) if selector == "*" or value == (wanted if equals else key)]
     if not found:
-        known = suggestion(selector, map(name_of, inside))
-        raise ConfigurationError(f"{where}: there is no [{selector}]; {known}")
+        raise ConfigurationError(
+            f"{where}: there is no [{selector}]; {suggestion(selector, map(name_of, inside))}"
+        )
     return found
 
 

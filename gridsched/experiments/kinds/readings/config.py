@@ -24,7 +24,6 @@ from gridsched.experiments.kinds.readings.choices import (
     draw_design,
     load_readings,
     name_of,
-    readings_file,
     together,
     with_changes,
 )
@@ -108,7 +107,7 @@ class ReadingsStudy(Study):
             base.check_files()
         for choice in self.paper.choices:
             for value in choice.values:
-                where = f"{self._file}: choices[{choice.name}].values[{value.name}].changes"
+                where = f"{self.readings_file}: choices[{choice.name}].values[{value.name}].changes"
                 for name, changes in value.changes.items():
                     if name not in self.bases:
                         raise ConfigurationError(f"{where}: found {name!r}; {suggestion(name, self.bases)}")
@@ -117,14 +116,27 @@ class ReadingsStudy(Study):
     # --- what is read ---------------------------------------------------------------------------------
 
     @property
-    def _file(self) -> Path:
-        """File of the open choices."""
-        return readings_file(self.readings)
+    def readings_file(self) -> Path:
+        """File of the open choices.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none.
+        """
+        shipped = {path.stem: path for path in sorted(resource("resources", "readings").glob("*.yaml"))}
+        found = Path(self.readings) if Path(self.readings).is_file() else shipped.get(self.readings)
+        if found is None:
+            raise ConfigurationError(
+                f"readings: found {self.readings!r}; there is no such file, seen from {Path.cwd()}, "
+                f"and {suggestion(self.readings, shipped)}"
+            )
+        return found
 
     @cached_property
     def paper(self) -> PaperReadings:
         """The open choices of the paper."""
-        return load_readings(self._file)
+        return load_readings(self.readings_file)
 
     @cached_property
     def bases(self) -> dict[str, Study]:
@@ -144,8 +156,8 @@ class ReadingsStudy(Study):
             for name in (name for name in names if name not in known):
                 raise ConfigurationError(f"{where}.keep.{key}: found {name!r}; {suggestion(name, known)}")
             values[key] = [member for member in members if name_of(member) in names]
-        values = with_changes(values, config.changes, f"{where}.changes")
-        return whole.name, validated(type(whole), values, where)
+        changed = with_changes(values, config.changes, f"{where}.changes")
+        return whole.name, validated(type(whole), changed, where)
 
     def _changed(self, name: str, changes: Mapping[str, Any], where: str) -> Study:
         """A study with changes."""
@@ -200,7 +212,7 @@ class ReadingsStudy(Study):
                     for reading in places
                 ],
             },
-            also={"readings": OwnFile(str(self._file)), "claims": OwnFile(str(self.claims_file))},
+            also={"readings": OwnFile(str(self.readings_file)), "claims": OwnFile(str(self.claims_file))},
         )
         return Experiment(
             datasets=[study],
@@ -301,10 +313,8 @@ class ReadingsStudy(Study):
     ) -> Task:
         """Claims about some studies, judged under a reading; one task for all that have the same there."""
         values = self.paper.values(reading)
-        of_studies = [
-            base.claims for name, base in zip(self.bases, self.studies, strict=True) if name in names
-        ]
-        labels = together([*of_studies, *(value.claims for value in values)])
+        bases = [base for name, base in zip(self.bases, self.studies, strict=True) if name in names]
+        labels = together([*(base.claims for base in bases), *(value.claims for value in values)])
         return Task(
             stage="simulate",
             study=self.name,
@@ -326,8 +336,11 @@ class ReadingsStudy(Study):
         changes = {path: value for each in values for path, value in each.changes.get(name, {}).items()}
         key = name, json.dumps(changes, sort_keys=True)
         if key not in variations:
-            study = self._changed(name, changes, f"{self._file}: {name}").without_words()
-            variations[key] = self._stored_by_key(study.experiment(seed).datasets[0], name)
+            changed = self._changed(name, changes, f"{self.readings_file}: {name}")
+            # Words that only the report shows change no result
+            words = {"title": changed.name, "question": "", "description": ""}
+            made = changed.model_copy(update=words).experiment(seed)
+            variations[key] = self._stored_by_key(made.datasets[0], name)
         return variations[key]
 
     def _stored_by_key(self, task: Task, name: str) -> Task:

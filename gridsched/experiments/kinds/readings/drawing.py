@@ -63,8 +63,9 @@ def outcome_map(study: xr.Dataset) -> style.Drawing:
     left.grid(visible=False)
     for border in borders[1:-1]:
         left.axhline(border, color="white", linewidth=1.0)
-    middle = (edges[1:] + edges[:-1]) / 2
-    right.barh(middle, numbers["value"], heights, color=_LOOKS["reproduced"], linewidth=0)
+    right.barh(
+        (edges[1:] + edges[:-1]) / 2, numbers["value"], heights, color=_LOOKS["reproduced"], linewidth=0
+    )
     for share in (ROBUST, CONTRADICTED):
         right.axvline(share, color=style.INK, linewidth=0.6, linestyle=(0, (3, 2)))
     right.set(xlim=(0, 1), xticks=[0, 0.5, 1], xlabel="reproduced")

@@ -115,11 +115,11 @@ def aggregate_readings_study(
         The dataset.
     """
     known = {claim.id: claim for claims in study.judged.values() for claim in claims}
-    rows = [
-        xr.concat([files.shared(path) for path in paths], "claim", combine_attrs="drop_conflicts")
-        for paths in parts
-    ]
-    raw = xr.concat(rows, "reading", combine_attrs="drop_conflicts")
+    raw = xr.concat(
+        [xr.concat(map(files.shared, paths), "claim", combine_attrs="drop_conflicts") for paths in parts],
+        "reading",
+        combine_attrs="drop_conflicts",
+    )
     # In the order of the ledger, without claims that the studies cannot answer as they are kept
     answered = raw["claim"].values[(raw["outcome"].values != analysis.UNKNOWN).any(axis=0)].tolist()
     claims = {name: claim for name, claim in known.items() if name in answered}
@@ -135,9 +135,9 @@ def aggregate_readings_study(
     )
     whole = whole.merge(_counts(whole))
     counted = {name: (measure(name).words, measure(name).unit) for name in _COUNTED}
-    for name, meaning in (_MEANINGS | counted).items():
-        whole[name].attrs = attrs_of(*meaning)
-    whole.attrs = {
+    for name, (words, unit) in (_MEANINGS | counted).items():
+        whole[name].attrs = attrs_of(words, unit)
+    facts = {
         **study.described(paper=study.paper.paper, seed=study.seed),
         "claims_left_out": len(known) - len(claims),
         "most_important": findings.most_important(
@@ -147,7 +147,7 @@ def aggregate_readings_study(
         "verified": 1,
         **results.provenance(),
     }
-    files.write(whole, target)
+    files.write(whole.assign_attrs(facts), target)
 
 
 _COUNTED = ("claims", "claims_missed", "claims_decided")
@@ -205,10 +205,12 @@ def _of_claims(
         inference.share((outcome >= least).sum(axis=1), judged.sum(axis=1))
         for least in (analysis.REPRODUCED, analysis.PARTLY)
     )
-    classes = [analysis.robustness(each) for each in share.value]
-    able = [tuple(can_matter(choice, claim) for choice in choices) for claim in claims]
-    # Claims with the same outcomes have the same analysis
-    keys = [(row.tobytes(), own) for row, own in zip(outcome, able, strict=True)]
+    classes = analysis.robustness(share.value)
+    # Claims with the same outcomes, for which the same choices can matter, have the same analysis
+    keys = [
+        (row.tobytes(), tuple(can_matter(choice, claim) for choice in choices))
+        for row, claim in zip(outcome, claims, strict=True)
+    ]
     found = {
         key: _analysed(design[judged[place]], outcome[place, judged[place]], np.array(key[1]))
         for place, key in enumerate(keys)
@@ -240,8 +242,7 @@ def _of_claims(
 
 def _with_bounds(name: str, dims: str | tuple[str, ...], estimate: Iterable[Any]) -> dict[str, Any]:
     """Variables of an estimate: value, lower and upper bound."""
-    ends = ("", "_low", "_high")
-    return {f"{name}{end}": (dims, bound) for end, bound in zip(ends, estimate, strict=False)}
+    return {f"{name}{end}": (dims, part) for end, part in zip(("", "_low", "_high"), estimate, strict=False)}
 
 
 def _analysed(
@@ -260,19 +261,19 @@ def _counts(whole: xr.Dataset) -> xr.Dataset:
     """Numbers of claims: by table and class, and by choice and how much that matters for them."""
     claims = whole[["where", "robustness"]].to_dataframe()
     missed = claims[whole["outcome"].values[0] == analysis.NOT]
-    cells = (
+    cells = [
         pd.crosstab(own["where"], own["robustness"])
         .reindex(index=whole["table"].values, columns=analysis.CLASSES, fill_value=0)
         .astype(np.int64)
         for own in (claims, missed)
-    )
+    ]
     weights, is_significant = whole["importance"].values, whole["importance_low"].values > 0
     first = is_significant & (weights == np.fmax.reduce(weights, axis=1, keepdims=True))
     effects = (first, is_significant & ~first, np.isfinite(weights) & ~is_significant)
-    own = ("table", "robustness_class")
     return xr.Dataset(
         {
-            **{name: (own, counts) for name, counts in zip(_COUNTED, cells, strict=False)},
+            "claims": (("table", "robustness_class"), cells[0]),
+            "claims_missed": (("table", "robustness_class"), cells[1]),
             "claims_decided": (("choice", "effect"), np.sum(effects, axis=1).T),
         },
         {"robustness_class": list(analysis.CLASSES), "effect": list(findings.EFFECTS)},

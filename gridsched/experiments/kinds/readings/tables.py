@@ -41,8 +41,7 @@ def claims_of_readings(whole: xr.Dataset) -> pd.DataFrame:
 def importance_table(whole: xr.Dataset) -> pd.DataFrame:
     """One row for each contingent claim and choice that can matter for it: importance with its interval."""
     names = ["importance", "importance_low", "importance_high"]
-    table = whole[names].to_dataframe(dim_order=["claim", "choice"]).dropna().reset_index()
-    return table[["claim", "choice", *names]]
+    return whole[names].to_dataframe(dim_order=["claim", "choice"]).dropna().reset_index()
 
 
 def readings_table(whole: xr.Dataset) -> pd.DataFrame:
@@ -54,8 +53,10 @@ def readings_table(whole: xr.Dataset) -> pd.DataFrame:
 
 def verdicts_table(whole: xr.Dataset) -> pd.DataFrame:
     """What the ledger shows next to its verdicts: one row a claim, with its paper."""
-    table = claims_of_readings(whole).rename(columns={"claim": "id"}).assign(paper=whole.attrs["paper"])
-    table["readings"] = (whole["outcome"].values[1:] != analysis.UNKNOWN).sum(axis=0)
+    judged = (whole["outcome"].values[1:] != analysis.UNKNOWN).sum(axis=0)
+    table = claims_of_readings(whole).assign(
+        id=whole["claim"].values, paper=whole.attrs["paper"], readings=judged
+    )
     return table[["paper", "id", "robustness", "share", "readings", "condition"]]
 
 
@@ -102,9 +103,16 @@ def choices(paper: PaperReadings, whole: xr.Dataset) -> PageTable:
         ]
         for choice, own in zip(paper.choices, whole["claims_decided"].astype(int).values, strict=True)
     ]
-    header = ["choice", "question", "where", "values", *(f"claims, {each}" for each in EFFECTS[:2])]
-    caption = "What the paper leaves open, and the number of contingent claims for which each choice matters"
-    return PageTable(caption, [*header, "largest of all"], rows, in_words=True)
+    return PageTable(
+        "What the paper leaves open, and the number of contingent claims for which each choice matters",
+        [
+            *("choice", "question", "where", "values"),
+            *(f"claims, {each}" for each in EFFECTS[:2]),
+            "largest of all",
+        ],
+        rows,
+        in_words=True,
+    )
 
 
 def _value(value: ChoiceValue, default: str) -> str:
@@ -134,10 +142,16 @@ def _name(reading: int) -> str:
 def directions(whole: xr.Dataset) -> PageTable:
     """What a reading that was chosen on half of the tables is worth on the other half."""
     chosen = whole[["chosen_reading", *analysis.CHOSEN]].to_dataframe()
-    header = ["interpretation", "claims reproduced there", "on the other half", "default", "mean of all"]
     return PageTable(
         "Interpretation of highest agreement on one half of the tables, judged on the other half",
-        [*header, "best one of that half"],
+        [
+            "interpretation",
+            "claims reproduced there",
+            "on the other half",
+            "default",
+            "mean of all",
+            "best one of that half",
+        ],
         [[_name(int(row[0])), *map(percent, row[1:])] for row in chosen.itertuples(index=False)],
     )
 
@@ -145,12 +159,11 @@ def directions(whole: xr.Dataset) -> PageTable:
 def pairs(whole: xr.Dataset) -> PageTable:
     """Claims that no reading reproduces together."""
     said = whole["statement"].to_series()
-    rows = []
-    for place in range(min(whole.sizes["pair"], _PAIRS)):
-        pair = whole.isel(pair=place)
-        claims = [f"{said[claim]} ({claim})" for claim in pair["pair_claims"].values]
-        alone = " and ".join(f"{int(number)}" for number in pair["pair_readings"].values)
-        rows.append([*claims, alone, f"{float(pair['pair_expected']):.0f}"])
+    columns = (whole[f"pair_{name}"].values[:_PAIRS] for name in ("claims", "readings", "expected"))
+    rows = [
+        [*(f"{said[claim]} ({claim})" for claim in claims), " and ".join(map(str, alone)), f"{expected:.0f}"]
+        for claims, alone, expected in zip(*columns, strict=True)
+    ]
     return PageTable(
         f"Claims that no interpretation reproduces together ({whole.sizes['pair']} pairs)",
         ["one", "other", "interpretations that reproduce each", "expected for both if independent"],

@@ -27,7 +27,6 @@ from gridsched.experiments.kinds.readings.choices import (
     load_readings,
     on_what_is_kept,
     read_as,
-    readings_file,
     together,
     with_changes,
 )
@@ -664,7 +663,6 @@ def test_readings_that_come_with_gridsched_fit_their_study(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
-    assert readings_file(path.stem) == path
     studies = [
         study
         for file in sorted((REPOSITORY / "config" / "studies").glob("*.yaml"))
@@ -675,5 +673,6 @@ def test_readings_that_come_with_gridsched_fit_their_study(
     assert studies
     for study in studies:
         study.check_files()
+        assert study.readings_file == path
         assert study.paper.paper == path.stem
         assert study.judged
