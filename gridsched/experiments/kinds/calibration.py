@@ -458,8 +458,7 @@ def prepare_site(workload: Mapping[str, Any], log: str | Path, target: str | Pat
     """
     made, cluster = make_workload(WorkloadConfig.model_validate(workload), 0, log)
     stored = site_of(made, cluster.processors).dataset()
-    stored.attrs |= results.provenance()
-    files.write(stored, target)
+    files.write(stored.assign_attrs(results.provenance()), target)
 
 
 def fit_round(
@@ -495,11 +494,11 @@ def fit_round(
     names = tried_next(layers, rounds, USUAL)[batch::batches]
     base = chosen(place, rounds, half) if names else None
     steps = [] if base is None else [tried(place, each, base, USUAL, half=half, seed=seed) for each in names]
-    dataset = xr.Dataset(
+    found = xr.Dataset(
         {"gain": ("layer", np.array([each.gain for each in steps], np.float64), {"units": "1"})},
         attrs={"steps": json.dumps([each._asdict() for each in steps]), **results.provenance()},
     )
-    files.write(dataset, target)
+    files.write(found, target)
 
 
 def judge(
@@ -539,8 +538,6 @@ def judge(
     if "second" in alike:
         sets[SWAPPED] = alike["second"][0].calibration
         rows[SWAPPED] = _judged(place, sets[SWAPPED], "second")
-    rows[MEAN] = _of_both(place, ceiling.mean_of_shaken(place, best, seed=seed))
-    rows[NULL] = _of_both(place, null_waits(place, seed=seed))
     restarted = [ceiling.restarted_waits(place, best, period) for period in (ceiling.DAY, ceiling.WEEK)]
     beside = [
         *([UNKNOWN, judged(place, waits, "second")] for waits in restarted),
@@ -550,17 +547,19 @@ def judge(
         ),
         [ceiling.granular(place, half) for half in _HALVES],
     ]
-    rows |= zip(BESIDE, beside, strict=True)
-    mine = [~place.second, place.second]
-    facts = {
-        **dict(zip(RECORDED, np.transpose([composition(place, half) for half in _HALVES]), strict=True)),
-        "recorded_wait_mean": [place.recorded[place.known & each].mean() for each in mine],
-        "jobs_submitted": [float(each.sum()) for each in mine],
+    rows |= {
+        MEAN: _of_both(place, ceiling.mean_of_shaken(place, best, seed=seed)),
+        NULL: _of_both(place, null_waits(place, seed=seed)),
+        **dict(zip(BESIDE, beside, strict=True)),
     }
     cells = np.array(list(rows.values()), np.float64)
+    mine = [~place.second, place.second]
+    recorded = np.transpose([composition(place, half) for half in _HALVES])
     variables = {
         **{key: (("scheduler", "group"), cells[:, :, column]) for column, key in enumerate(EXPLAINED)},
-        **{key: ("group", np.asarray(values, np.float64)) for key, values in facts.items()},
+        **{key: ("group", values) for key, values in zip(RECORDED, recorded, strict=True)},
+        "recorded_wait_mean": ("group", [place.recorded[place.known & each].mean() for each in mine]),
+        "jobs_submitted": ("group", [float(each.sum()) for each in mine]),
     }
     whole = xr.Dataset(
         {key: (*each, attrs_of(measure(key).words, measure(key).unit)) for key, each in variables.items()},
@@ -636,5 +635,5 @@ def collect_calibrations(
     days = {"long_name": "time from the first submission to the last", "units": "d"}
     whole = whole.assign_coords(days=("scenario", [part.attrs["days"] for part in parts.values()], days))
     fitted = {scenario: json.loads(part.attrs["calibrations"]) for scenario, part in parts.items()}
-    whole.attrs = {**attributes, "calibrations": json.dumps(fitted), "verified": 1, **results.provenance()}
-    files.write(whole, target)
+    facts = {**attributes, "calibrations": json.dumps(fitted), "verified": 1, **results.provenance()}
+    files.write(whole.assign_attrs(facts), target)

@@ -289,7 +289,7 @@ def run_forecasts(
         )
         columns.append(own.set_index(keys)[list(names)].rename(columns=names).reindex(index))
     whole = xr.Dataset.from_dataframe(pd.concat(columns, axis=1)).reindex(scheduler=schedulers, group=groups)
-    whole.attrs = {
+    facts = {
         "title": "forecasts that were judged",
         "verified": 1,
         "scenario": f"{name}, {truth} starts",
@@ -300,7 +300,7 @@ def run_forecasts(
         "left_out": sum(timeline.left_out.values()),
         **results.provenance(),
     }
-    files.write(whole, target)
+    files.write(whole.assign_attrs(facts), target)
 
 
 def collect_forecasts(runs: Sequence[str | Path], attributes: Mapping[str, Any], target: str | Path) -> None:
@@ -329,11 +329,12 @@ def collect_forecasts(runs: Sequence[str | Path], attributes: Mapping[str, Any],
         )
         for each, (method, correction) in product(read, _COMBINATIONS)
     ]
-    labels = {
-        "scenario": [each.attrs["scenario"] for each in read],
-        "scheduler": [scheduler_of(*each) for each in _COMBINATIONS],
-        "estimates": ["requested"],
-    }
-    whole = table_of_runs(parts, labels)
-    whole.attrs = {**attributes, "verified": 1, **results.provenance()}
-    files.write(whole, target)
+    whole = table_of_runs(
+        parts,
+        {
+            "scenario": [each.attrs["scenario"] for each in read],
+            "scheduler": [scheduler_of(*each) for each in _COMBINATIONS],
+            "estimates": ["requested"],
+        },
+    )
+    files.write(whole.assign_attrs({**attributes, "verified": 1, **results.provenance()}), target)

@@ -71,8 +71,13 @@ class ModelStudy(Study):
             },
             cost=5 + expected_jobs(self.workload) / 5_000,
         )
-        table = StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
-        return Experiment(datasets=[study], figures=self.drawn(study), tables=[table])
+        return Experiment(
+            datasets=[study],
+            figures=self.drawn(study),
+            tables=[
+                StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
+            ],
+        )
 
     @property
     def specifications(self) -> list[Specification]:
@@ -159,7 +164,7 @@ class ModelStudy(Study):
         """Parameters of both models."""
         table = table_four(dataset)
         rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
-        header = [_COLUMNS.get(str(column), str(column)) for column in table]
+        header = [str(column) for column in table.rename(columns=_COLUMNS)]
         return [PageTable("Parameters of the models of the log and of the paper", header, rows)]
 
 
@@ -228,9 +233,10 @@ def _over_all(dataset: xr.Dataset, kind: str) -> str:
 
 def nearness(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
     """How many numbers of the classes are near those of the paper, and which is farthest."""
-    both = numbers.pivot_table(index=["measure", "size_class"], columns="source", values="value", sort=False)
-    both = both.reindex(columns=[LOG, PAPER]).dropna()
-    both = both[(both > 0).all(axis=1)]
+    table = numbers.pivot_table(
+        index=["measure", "size_class"], columns="source", values="value", sort=False
+    ).reindex(columns=[LOG, PAPER])
+    both = table[(table > 0).all(axis=1)]
     if both.empty:
         return ["The log and the paper have no class in common."]
     ratio = both[LOG] / both[PAPER]
