@@ -101,9 +101,9 @@ class Study(ConfigModel):
         return hashlib.sha256(json.dumps(self.values(), sort_keys=True).encode()).hexdigest()
 
     @property
-    @abstractmethod
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study."""
+        """Every workload of the study; none where its workloads are those of other studies."""
+        return tuple(getattr(self, "workloads", ()))
 
     @property
     def specifications(self) -> list[Specification]:

@@ -121,8 +121,8 @@ class Task:
         words = {
             "conventions": CONVENTIONS,
             "function": self.function,
-            "arguments": _replaced(self.arguments, lambda used: used.key),
-            "also": _replaced(self.also, lambda used: used.key),
+            "arguments": replaced(self.arguments, lambda used: used.key),
+            "also": replaced(self.also, lambda used: used.key),
         }
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -130,7 +130,7 @@ class Task:
     def inputs(self) -> list[Task | ArchiveFile | OwnFile]:
         """Tasks and files that it uses, each once."""
         found: dict[Task | ArchiveFile | OwnFile, None] = {}
-        _replaced([self.arguments, self.also], lambda used: found.setdefault(used))
+        replaced([self.arguments, self.also], lambda used: found.setdefault(used))
         return list(found)
 
     def path(self, results: str) -> str:
@@ -151,7 +151,7 @@ class Task:
             "name": self.name,
             "function": self.function,
             "arguments": {
-                **_replaced(self.arguments, lambda used: used.path(results)),
+                **replaced(self.arguments, lambda used: used.path(results)),
                 **self.further(results),
                 "target": self.path(results),
             },
@@ -161,14 +161,14 @@ class Task:
         }
 
 
-def _replaced(value: Any, by: Callable[[Any], Any]) -> Any:
-    """Value with something else in place of the tasks and files in it."""
+def replaced(value: Any, by: Callable[[Any], Any]) -> Any:
+    """Value with something else in place of the tasks and files in it, such as their paths."""
     if isinstance(value, _USABLE):
         return by(value)
     if isinstance(value, dict):
-        return {key: _replaced(part, by) for key, part in value.items()}
+        return {key: replaced(part, by) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_replaced(part, by) for part in value]
+        return [replaced(part, by) for part in value]
     return value
 
 

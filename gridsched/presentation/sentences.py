@@ -128,9 +128,9 @@ def listed(labels: Iterable[object], most: int = MOST_NAMES) -> str:
     return joined(names)
 
 
-def joined(parts: Sequence[str]) -> str:
+def joined(parts: Sequence[str], word: str = "and") -> str:
     """Parts of a sentence as a list in words, whole."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return f" {word} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def count(number_of: int, what: str = "") -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched import results
@@ -35,7 +37,7 @@ from gridsched.calibration.layers import (
     verify_waits,
     without_layer,
 )
-from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS, UNKNOWN, Explained, explained
+from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS, UNKNOWN, Explained
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite, from_dataset, site_of
 from gridsched.calibration.words import described
@@ -77,9 +79,6 @@ PLAIN, ALL = "EASY", "calibrated"
 ALONE, WITHOUT, ALTERNATIVE = "EASY with ", "calibrated without ", "calibrated, alternative "
 MEAN, NULL = "mean of shaken replays", "null model"
 SWAPPED = "calibrated on the second half"
-DAILY, WEEKLY = "calibrated, restarted every day", "calibrated, restarted every week"
-SELF_RUNS, SELF_DAY = "self-agreement, run times shaken", "self-agreement, first day left out"
-SECONDS = "recorded, waits to 1 min equal"
 
 EXPLAINED = ("wait_ratio", "wait_correlation", "near_share")
 """Measures of simulated waits, in the order of `gridsched.calibration.measures.Explained`."""
@@ -93,7 +92,13 @@ RECORDED = (
 )
 """Measures of recorded waits, in the order of `gridsched.calibration.composition.Composition`."""
 
-BESIDE = (DAILY, WEEKLY, SELF_RUNS, SELF_DAY, SECONDS)
+BESIDE = (
+    "calibrated, restarted every day",
+    "calibrated, restarted every week",
+    "self-agreement, run times shaken",
+    "self-agreement, first day left out",
+    "recorded, waits to 1 min equal",
+)
 """What shows how far a calibration is right, and how far it could be."""
 
 _HALVES = ("first", "second")
@@ -139,16 +144,6 @@ class CalibrationStudy(Study):
         return self
 
     @property
-    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study."""
-        return self.workloads
-
-    @property
-    def fitted_halves(self) -> tuple[str, ...]:
-        """Halves that are fitted."""
-        return ("first", "second") if self.reverse else ("first",)
-
-    @property
     def policies(self) -> list[str]:
         """Labels of what is judged, but for calibrations that fit about as well as the best."""
         return [
@@ -177,8 +172,11 @@ class CalibrationStudy(Study):
                 "attributes": self.described(seed=seed),
             },
         )
-        fitted = StudyTable("parameters", f"{_HERE}:parameters_table", "calibration_parameters")
-        return Experiment(datasets=[study], figures=self.drawn(study), tables=[*TABLES, fitted])
+        return Experiment(
+            datasets=[study],
+            figures=self.drawn(study),
+            tables=[*TABLES, StudyTable("parameters", f"{_HERE}:parameters_table", "calibration_parameters")],
+        )
 
     def _judged(self, workload: WorkloadConfig, seed: int) -> Task:
         """What the layers of a log explain, alone and together."""
@@ -191,7 +189,8 @@ class CalibrationStudy(Study):
             arguments={"workload": plain(workload), "log": log_of(workload)},
             cost=1 + 2 * size,
         )
-        fitted = {half: self._rounds(workload, site, half, seed, size) for half in self.fitted_halves}
+        halves = _HALVES if self.reverse else _HALVES[:1]
+        fitted = {half: self._rounds(workload, site, half, seed, size) for half in halves}
         return Task(
             stage="simulate",
             study=self.name,
@@ -243,44 +242,45 @@ class CalibrationStudy(Study):
             "lines": {"wait_correlation": (LEAST_CORRELATION,), "wait_ratio": RATIOS},
             "reference": "",
         }
-        overview = Specification(
-            name="overview",
-            title="Recorded waits that a calibrated policy explains",
-            **agreement,
-            hue="scenario",
-            facets="group",
-            lanes="scheduler",
-            where={"group": HALVES[1], "scheduler": [PLAIN, ALL, MEAN, NULL]},
-            caption=f"The second half of each log, which was not fitted. {_LINES}",
-            finding=f"{_HERE}:explained_logs",
-        )
-        layers = [
+        return [
             Specification(
-                name=f"layers-{workload.name}",
-                title=f"Layers of a present policy: {workload.name}",
+                name="overview",
+                title="Recorded waits that a calibrated policy explains",
                 **agreement,
+                hue="scenario",
+                facets="group",
+                lanes="scheduler",
+                where={"group": HALVES[1], "scheduler": [PLAIN, ALL, MEAN, NULL]},
+                caption=f"The second half of each log, which was not fitted. {_LINES}",
+                finding=f"{_HERE}:explained_logs",
+            ),
+            Specification(
+                name="recorded-waits",
+                form="ranking",
+                title="What recorded waits consist of",
+                measures=RECORDED,
+                hue="scenario",
+                facets="",
                 lanes="group",
-                where={"scenario": workload.name, "group": list(HALVES), "scheduler": self.policies},
-                caption=f"The first half was fitted, unless stated otherwise. {_LINES}",
-                finding=f"{_HERE}:explained_by_layers",
-            )
-            for workload in self.workloads
+                where={"group": list(HALVES)},
+                reference="",
+                caption="Free processors: at least those that the job asked for. One user: the one who "
+                "waited most. Starts: jobs that waited more than ten minutes and started within five after "
+                "one of the same user, or any, ended.",
+            ),
+            *(
+                Specification(
+                    name=f"layers-{workload.name}",
+                    title=f"Layers of a present policy: {workload.name}",
+                    **agreement,
+                    lanes="group",
+                    where={"scenario": workload.name, "group": list(HALVES), "scheduler": self.policies},
+                    caption=f"The first half was fitted, unless stated otherwise. {_LINES}",
+                    finding=f"{_HERE}:explained_by_layers",
+                )
+                for workload in self.workloads
+            ),
         ]
-        recorded = Specification(
-            name="recorded-waits",
-            form="ranking",
-            title="What recorded waits consist of",
-            measures=RECORDED,
-            hue="scenario",
-            facets="",
-            lanes="group",
-            where={"group": list(HALVES)},
-            reference="",
-            caption="Free processors: at least those that the job asked for. One user: the one who waited "
-            "most. Starts: jobs that waited more than ten minutes and started within five after one of the "
-            "same user, or any, ended.",
-        )
-        return [overview, recorded, *layers]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How policies were fitted and judged: a sentence each."""
@@ -371,11 +371,13 @@ def explained_by_layers(
     ]
     alone, without = (correlation[correlation.index.str.startswith(text)] for text in (ALONE, WITHOUT))
     if len(alone):
-        lines.append(f"Of single layers, {_layer(str(alone.idxmax()))} has the highest, {alone.max():.2f}.")
+        lines.append(
+            f"Of single layers, {str(alone.idxmax()).removeprefix(ALONE)} has the highest, {alone.max():.2f}."
+        )
     if len(without):
         missed = correlation[ALL] - without.min()
         lines.append(
-            f"Without {_layer(str(without.idxmin()))} it falls by {missed:.2f}."
+            f"Without {str(without.idxmin()).removeprefix(WITHOUT)} it falls by {missed:.2f}."
             if missed >= _SEEN
             else "Without any one of the selected layers it is as high."
         )
@@ -384,10 +386,6 @@ def explained_by_layers(
 
 def _some(number: int) -> str:
     return count(number) if number else "none"
-
-
-def _layer(label: str) -> str:
-    return label.removeprefix(ALONE).removeprefix(WITHOUT)
 
 
 def _cell(value: Any) -> str:
@@ -409,19 +407,17 @@ def _overview_table(dataset: xr.Dataset) -> PageTable:
 def _log_table(part: xr.Dataset, policies: Sequence[str]) -> PageTable:
     """Every policy of one log on both halves, with its parameters in words."""
     fitted = json.loads(part.attrs["calibrations"])[part["scenario"].item()]
-    columns = [
-        (key, half) for half in reversed(HALVES) for key in ("wait_correlation", "wait_ratio", "near_share")
-    ]
+    words = {"wait_correlation": "rank correlation", "wait_ratio": "ratio", "near_share": "near"}
+    columns = [(key, half) for half in reversed(HALVES) for key in words]
     rows: list[list[str]] = []
     for policy in policies:
         cells = [_cell(part[key].sel(group=half, scheduler=policy)) for key, half in columns]
         if any(cells):
             same = policy.startswith(ALONE) and cells == rows[0][1:-1]
             rows.append([policy, *cells, "changes nothing in this log" if same else _said(policy, fitted)])
-    words = {"wait_correlation": "rank correlation", "wait_ratio": "ratio", "near_share": "near"}
-    jobs, days = int(part["jobs_submitted"].sum()), float(part["days"])
+    jobs = int(part["jobs_submitted"].sum())
     return PageTable(
-        f"{part['scenario'].item()}: {jobs:,} jobs in {days:,.0f} days",
+        f"{part['scenario'].item()}: {jobs:,} jobs in {float(part['days']):,.0f} days",
         ["policy", *(f"{words[key]}, {half}" for key, half in columns), "parameters"],
         rows,
         in_words=True,
@@ -430,9 +426,7 @@ def _log_table(part: xr.Dataset, policies: Sequence[str]) -> PageTable:
 
 def _said(policy: str, fitted: Mapping[str, Calibration]) -> str:
     """Parameters of a policy in words; those without a layer are stated with all."""
-    if policy.startswith(WITHOUT):
-        return ""
-    told = described(fitted.get(policy, {}))
+    told = [] if policy.startswith(WITHOUT) else described(fitted.get(policy, {}))
     return "; ".join(text if policy.startswith(ALONE) else f"{layer}: {text}" for layer, text in told)
 
 
@@ -464,8 +458,7 @@ def prepare_site(workload: Mapping[str, Any], log: str | Path, target: str | Pat
     """
     made, cluster = make_workload(WorkloadConfig.model_validate(workload), 0, log)
     stored = site_of(made, cluster.processors).dataset()
-    stored.attrs |= results.provenance()
-    files.write(stored, target)
+    files.write(stored.assign_attrs(results.provenance()), target)
 
 
 def fit_round(
@@ -497,11 +490,15 @@ def fit_round(
     target : path
         Dataset to write.
     """
-    place, rounds = _site(site), _rounds(before)
+    place, rounds = from_dataset(results.read(site)), _rounds(before)
     names = tried_next(layers, rounds, USUAL)[batch::batches]
     base = chosen(place, rounds, half) if names else None
     steps = [] if base is None else [tried(place, each, base, USUAL, half=half, seed=seed) for each in names]
-    _write_steps(steps, target)
+    found = xr.Dataset(
+        {"gain": ("layer", np.array([each.gain for each in steps], np.float64), {"units": "1"})},
+        attrs={"steps": json.dumps([each._asdict() for each in steps]), **results.provenance()},
+    )
+    files.write(found, target)
 
 
 def judge(
@@ -523,13 +520,16 @@ def judge(
     target : path
         Dataset to write: measures on `scheduler` and `group`, those of recorded waits on `group` alone.
     """
-    place = _site(site)
+    place = from_dataset(results.read(site))
     rounds = {half: _rounds(paths) for half, paths in fitted.items()}
     alike = {half: band(all_fitted(place, each, half)) for half, each in rounds.items()}
     best, *others = [each.calibration for each in alike["first"]]
     sets: dict[str, Calibration] = {
         PLAIN: {},
-        **{f"{ALONE}{one.layer}": _first(one) for one in rounds["first"][0]},
+        **{
+            f"{ALONE}{one.layer}": one.fitted[0].calibration if one.fitted else {}
+            for one in rounds["first"][0]
+        },
         ALL: best,
         **{f"{WITHOUT}{layer}": without_layer(best, layer) for layer in layers_in(best)},
         **{f"{ALTERNATIVE}{number}": each for number, each in enumerate(others, 2)},
@@ -538,20 +538,28 @@ def judge(
     if "second" in alike:
         sets[SWAPPED] = alike["second"][0].calibration
         rows[SWAPPED] = _judged(place, sets[SWAPPED], "second")
-    mean = ceiling.mean_of_shaken(place, best, seed=seed)
-    rows[MEAN] = [judged(place, mean, half) for half in _HALVES]
-    rows[NULL] = [_null(place, half, seed) for half in _HALVES]
-    rows |= zip(BESIDE, _beside(place, best, seed), strict=True)
-    mine = [~place.second, place.second]
-    facts = {
-        **dict(zip(RECORDED, np.transpose([composition(place, half) for half in _HALVES]), strict=True)),
-        "recorded_wait_mean": [place.recorded[place.known & each].mean() for each in mine],
-        "jobs_submitted": [float(each.sum()) for each in mine],
+    restarted = [ceiling.restarted_waits(place, best, period) for period in (ceiling.DAY, ceiling.WEEK)]
+    beside = [
+        *([UNKNOWN, judged(place, waits, "second")] for waits in restarted),
+        *(
+            [ceiling.shaken(place, best, shake, half, seed=seed) for half in _HALVES]
+            for shake in ("run times", "first day")
+        ),
+        [ceiling.granular(place, half) for half in _HALVES],
+    ]
+    rows |= {
+        MEAN: _of_both(place, ceiling.mean_of_shaken(place, best, seed=seed)),
+        NULL: _of_both(place, null_waits(place, seed=seed)),
+        **dict(zip(BESIDE, beside, strict=True)),
     }
     cells = np.array(list(rows.values()), np.float64)
+    mine = [~place.second, place.second]
+    recorded = np.transpose([composition(place, half) for half in _HALVES])
     variables = {
         **{key: (("scheduler", "group"), cells[:, :, column]) for column, key in enumerate(EXPLAINED)},
-        **{key: ("group", np.asarray(values, np.float64)) for key, values in facts.items()},
+        **{key: ("group", values) for key, values in zip(RECORDED, recorded, strict=True)},
+        "recorded_wait_mean": ("group", [place.recorded[place.known & each].mean() for each in mine]),
+        "jobs_submitted": ("group", [float(each.sum()) for each in mine]),
     }
     whole = xr.Dataset(
         {key: (*each, attrs_of(measure(key).words, measure(key).unit)) for key, each in variables.items()},
@@ -565,71 +573,36 @@ def judge(
     files.write(whole, target)
 
 
-def _first(step: Trial) -> Calibration:
-    """The best calibration that was found with a layer; none where nothing was."""
-    return step.fitted[0].calibration if step.fitted else {}
-
-
-def _beside(site: LoggedSite, best: Calibration, seed: int) -> list[list[Explained]]:
-    """Measures of `BESIDE` on both halves; restarts are of the second only."""
-    restarted = [ceiling.restarted_waits(site, best, period) for period in (ceiling.DAY, ceiling.WEEK)]
-    return [
-        *([UNKNOWN, judged(site, waits, "second")] for waits in restarted),
-        *(
-            [ceiling.shaken(site, best, shake, half, seed=seed) for half in _HALVES]
-            for shake in ("run times", "first day")
-        ),
-        [ceiling.granular(site, half) for half in _HALVES],
-    ]
-
-
-def _site(path: str | Path) -> LoggedSite:
-    return from_dataset(results.read(path))
-
-
 def _judged(site: LoggedSite, calibration: Calibration, half: str = "first") -> list[Explained]:
     """Measures on both halves of a calibration that takes its history from one of them; it is verified."""
     history = site.learnt(half)
     waits = simulated_waits(site, calibration, history=history)
     verify_waits(site, calibration, waits, history)
-    return [judged(site, waits, each) for each in _HALVES]
+    return _of_both(site, waits)
 
 
-def _null(site: LoggedSite, half: str, seed: int) -> Explained:
-    """Measures of the null model on a half."""
-    mine = site.known & (site.second if half == "second" else ~site.second)
-    return explained(null_waits(site, seed=seed)[mine], site.recorded[mine])
-
-
-def _write_steps(steps: Sequence[Trial], target: str | Path) -> None:
-    """Write what layers saved, with their candidates."""
-    told = [
-        {"layer": each.layer, "gain": each.gain, "fitted": [list(one) for one in each.fitted]}
-        for each in steps
-    ]
-    dataset = xr.Dataset(
-        {"gain": ("layer", np.array([each.gain for each in steps], np.float64), {"units": "1"})},
-        attrs={"steps": json.dumps(told), **results.provenance()},
-    )
-    files.write(dataset, target)
+def _of_both(site: LoggedSite, waits: NDArray[Any]) -> list[Explained]:
+    """Measures on both halves of some waits."""
+    return [judged(site, waits, half) for half in _HALVES]
 
 
 def _rounds(before: Sequence[Sequence[str | Path]]) -> list[list[Trial]]:
     """What was found in each round, of those in which anything was tried."""
-    found = []
-    for paths in before:
-        told = [each for path in paths for each in json.loads(results.read(path).attrs["steps"])]
-        found.append(
-            [
-                Trial(
-                    each["layer"],
-                    each["gain"],
-                    [Fitted(tuple(losses), dict(given)) for losses, given in each["fitted"]],
-                )
-                for each in told
-            ]
-        )
-    return [steps for steps in found if steps]
+    read = [
+        [each for path in paths for each in json.loads(results.read(path).attrs["steps"])] for paths in before
+    ]
+    return [
+        [
+            Trial(
+                each["layer"],
+                each["gain"],
+                [Fitted(tuple(losses), given) for losses, given in each["fitted"]],
+            )
+            for each in steps
+        ]
+        for steps in read
+        if steps
+    ]
 
 
 def collect_calibrations(
@@ -653,21 +626,14 @@ def collect_calibrations(
         without.
     """
     parts = {scenario: results.read(path) for scenario, path in judged.items()}
-    labels = dict.fromkeys(
-        [*schedulers, *(label for part in parts.values() for label in part["scheduler"].values)]
-    )
+    labels = dict.fromkeys(chain(schedulers, *(part["scheduler"].values.tolist() for part in parts.values())))
     whole = collected(
         [part.assign_coords(scenario=scenario) for scenario, part in parts.items()],
         {"scenario": list(parts)},
-        {"scheduler": list(map(str, labels)), "group": list(HALVES)},
+        {"scheduler": list(labels), "group": list(HALVES)},
     )
     days = {"long_name": "time from the first submission to the last", "units": "d"}
     whole = whole.assign_coords(days=("scenario", [part.attrs["days"] for part in parts.values()], days))
     fitted = {scenario: json.loads(part.attrs["calibrations"]) for scenario, part in parts.items()}
-    whole.attrs = {
-        **attributes,
-        "calibrations": json.dumps(fitted),
-        "verified": 1,
-        **results.provenance(),
-    }
-    files.write(whole, target)
+    facts = {**attributes, "calibrations": json.dumps(fitted), "verified": 1, **results.provenance()}
+    files.write(whole.assign_attrs(facts), target)

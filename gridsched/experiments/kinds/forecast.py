@@ -38,6 +38,9 @@ _HERE = "gridsched.experiments.kinds.forecast"
 _CORRECTED = dict(zip(CORRECTIONS, ("uncorrected", "corrected once", "corrected online"), strict=True))
 """Corrections as labels have them."""
 
+_COMBINATIONS = [pair for pair in product(METHODS, CORRECTIONS) if pair != ("combined", CORRECTIONS[0])]
+"""Predictors with their corrections; combined forecasts are weighted, which is a correction."""
+
 _SHOWN = ("futures", "combined", "null", "estimates")
 """Predictors that have a panel."""
 
@@ -98,19 +101,32 @@ class ForecastStudy(Study):
                 raise ValueError(f"workloads: {workload.name}: only a log has recorded starts")
         return self
 
-    @property
-    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study."""
-        return self.workloads
-
     # --- what is made ---------------------------------------------------------------------------------
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
         workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.workloads}
         runs = [
-            self._run(name, truth, task, seed)
-            for (name, task), truth in product(workloads.items(), self.truths)
+            Task(
+                stage="simulate",
+                study=self.name,
+                name=f"{name}, {truth} starts",
+                function=f"{_HERE}:run_forecasts",
+                arguments={
+                    "name": name,
+                    "workload": workload,
+                    "truth": truth,
+                    "policy": self.policy,
+                    "calibrated": self.calibrate,
+                    "instants": self.instants,
+                    "jobs": self.jobs,
+                    "futures": self.futures,
+                    "seed": seed,
+                },
+                labels={"scenario": f"{name}, {truth} starts"},
+                cost=(5 if self.calibrate else 1) * self.instants * self.futures / 2000,
+            )
+            for (name, workload), truth in product(workloads.items(), self.truths)
         ]
         study = Task(
             stage="collect",
@@ -128,71 +144,50 @@ class ForecastStudy(Study):
         )
         return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))
 
-    def _run(self, name: str, truth: TruthName, workload: Task, seed: int) -> Task:
-        """All forecasts of one log and truth."""
-        return Task(
-            stage="simulate",
-            study=self.name,
-            name=f"{name}, {truth} starts",
-            function=f"{_HERE}:run_forecasts",
-            arguments={
-                "name": name,
-                "workload": workload,
-                "truth": truth,
-                "policy": self.policy,
-                "calibrated": self.calibrate,
-                "instants": self.instants,
-                "jobs": self.jobs,
-                "futures": self.futures,
-                "seed": seed,
-            },
-            labels={"scenario": f"{name}, {truth} starts"},
-            cost=(5 if self.calibrate else 1) * self.instants * self.futures / 2000,
-        )
-
     @property
     def specifications(self) -> list[Specification]:
         """Coverage by log, predictors compared by their interval score, coverage by horizon."""
-        online = [scheduler_of(method, CORRECTIONS[-1]) for method in METHODS]
-        shown = [scheduler_of(method, CORRECTIONS[-1]) for method in _SHOWN]
-        coverage = Specification(
-            name="coverage",
-            form="ranking",
-            title="Coverage of intervals of 80 %",
-            measures=("coverage",),
-            hue="scenario",
-            facets="predictor",
-            lanes="correction",
-            where={
-                "scheduler": [
-                    scheduler_of(method, correction)
-                    for method, correction in _combinations()
-                    if method in _SHOWN and correction != CORRECTIONS[1]
-                ]
-            },
-            reference="",
-            caption="Corrected online: by the outcomes known at the time of each forecast.",
-            finding=f"{_HERE}:covered",
-        )
-        score = Specification(
-            name="ranking",
-            form="ranking",
-            title="Predictors compared by their interval score",
-            measures=("interval_score_mean",),
-            where={"scheduler": online},
-            caption="The score is the width plus ten times the distance of starts outside: lower is better.",
-        )
-        horizons = Specification(
-            name="horizons",
-            form="ranking",
-            title="Coverage by median forecast of the wait that is left",
-            measures=("coverage",),
-            hue="group",
-            lanes="predictor",
-            where={"scheduler": shown, "group": list(RANGES[1:])},
-            reference="",
-        )
-        return [coverage, score, horizons]
+        # Predictors that are corrected online have no correction in their label
+        return [
+            Specification(
+                name="coverage",
+                form="ranking",
+                title="Coverage of intervals of 80 %",
+                measures=("coverage",),
+                hue="scenario",
+                facets="predictor",
+                lanes="correction",
+                where={
+                    "scheduler": [
+                        scheduler_of(method, correction)
+                        for method, correction in _COMBINATIONS
+                        if method in _SHOWN and correction != CORRECTIONS[1]
+                    ]
+                },
+                reference="",
+                caption="Corrected online: by the outcomes known at the time of each forecast.",
+                finding=f"{_HERE}:covered",
+            ),
+            Specification(
+                name="ranking",
+                form="ranking",
+                title="Predictors compared by their interval score",
+                measures=("interval_score_mean",),
+                where={"scheduler": list(METHODS)},
+                caption="The score is the width plus ten times the distance of starts outside: lower is "
+                "better.",
+            ),
+            Specification(
+                name="horizons",
+                form="ranking",
+                title="Coverage by median forecast of the wait that is left",
+                measures=("coverage",),
+                hue="group",
+                lanes="predictor",
+                where={"scheduler": list(_SHOWN), "group": list(RANGES[1:])},
+                reference="",
+            ),
+        ]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How forecasts were made and judged: a sentence each."""
@@ -216,17 +211,15 @@ def covered(numbers: pd.DataFrame, specification: Specification, attributes: Map
     """On how many logs intervals cover what they say, with and without correction."""
     lines = []
     for method, correction in (("combined", CORRECTIONS[-1]), ("futures", CORRECTIONS[0])):
-        own = numbers[numbers["scheduler"] == scheduler_of(method, correction)]
-        if own.empty:
-            continue
-        inside = int(own["value"].between(*_GOAL).sum())
-        lowest, highest = (percent(own["value"].agg(side)) for side in ("min", "max"))
-        span = lowest if lowest == highest else f"{lowest} to {highest}"
-        lines.append(
-            f"{METHODS[method].capitalize()}, {_CORRECTED[correction]}: "
-            f"intervals of 80 % hold {span} of the starts, and {percent(_GOAL[0])} to {percent(_GOAL[1])} in "
-            f"{count(inside) if inside else 'none'} of {count(len(own), 'scenario')}."
-        )
+        own = numbers["value"][numbers["scheduler"] == scheduler_of(method, correction)]
+        if len(own):
+            inside = int(own.between(*_GOAL).sum())
+            span = " to ".join(dict.fromkeys((percent(own.min()), percent(own.max()))))
+            lines.append(
+                f"{METHODS[method].capitalize()}, {_CORRECTED[correction]}: intervals of 80 % hold {span} of "
+                f"the starts, and {percent(_GOAL[0])} to {percent(_GOAL[1])} in "
+                f"{count(inside) if inside else 'none'} of {count(len(own), 'scenario')}."
+            )
     return lines or ["No forecast was judged."]
 
 
@@ -283,22 +276,20 @@ def run_forecasts(
         futures=futures,
         seed=seed,
     )
-    parts = judge(forecasts, parts=BLOCKS)
-    together = judge(forecasts).assign(part=0)
+    judged = ((judge(forecasts, parts=BLOCKS), _OF_PARTS), (judge(forecasts).assign(part=0), _OF_ALL))
+    schedulers, groups = [scheduler_of(*each) for each in _COMBINATIONS], [ALL, *RANGES[1:]]
     keys = ["scheduler", "replicate", "group"]
-    tables = []
-    for table, names in ((parts, _OF_PARTS), (together, _OF_ALL)):
-        columns: dict[str, Any] = {
-            "scheduler": list(map(scheduler_of, table["predictor"], table["correction"])),
-            "replicate": table["part"],
-            "group": table["range"].replace({RANGES[0]: ALL}),
-        }
-        tables.append(table.assign(**columns).set_index(keys)[list(names)].rename(columns=names))
-    schedulers = [scheduler_of(*each) for each in _combinations()]
-    index = pd.MultiIndex.from_product([schedulers, range(BLOCKS), [ALL, *RANGES[1:]]], names=keys)
-    whole = xr.Dataset.from_dataframe(pd.concat([table.reindex(index) for table in tables], axis=1))
-    whole = whole.reindex(scheduler=schedulers, group=[ALL, *RANGES[1:]])
-    whole.attrs = {
+    index = pd.MultiIndex.from_product([schedulers, range(BLOCKS), groups], names=keys)
+    columns = []
+    for table, names in judged:
+        own = table.assign(
+            scheduler=list(map(scheduler_of, table["predictor"], table["correction"])),
+            replicate=table["part"],
+            group=table["range"].replace({RANGES[0]: ALL}),
+        )
+        columns.append(own.set_index(keys)[list(names)].rename(columns=names).reindex(index))
+    whole = xr.Dataset.from_dataframe(pd.concat(columns, axis=1)).reindex(scheduler=schedulers, group=groups)
+    facts = {
         "title": "forecasts that were judged",
         "verified": 1,
         "scenario": f"{name}, {truth} starts",
@@ -309,7 +300,7 @@ def run_forecasts(
         "left_out": sum(timeline.left_out.values()),
         **results.provenance(),
     }
-    files.write(whole, target)
+    files.write(whole.assign_attrs(facts), target)
 
 
 def collect_forecasts(runs: Sequence[str | Path], attributes: Mapping[str, Any], target: str | Path) -> None:
@@ -336,19 +327,14 @@ def collect_forecasts(runs: Sequence[str | Path], attributes: Mapping[str, Any],
             scheduler_parameters={"predictor": method, "correction": _CORRECTED[correction]},
             replicates_are="blocks",
         )
-        for each, (method, correction) in product(read, _combinations())
+        for each, (method, correction) in product(read, _COMBINATIONS)
     ]
-    labels = {
-        "scenario": [each.attrs["scenario"] for each in read],
-        "scheduler": [scheduler_of(*each) for each in _combinations()],
-        "estimates": ["requested"],
-    }
-    whole = table_of_runs(parts, labels)
-    whole.attrs = {**attributes, "verified": 1, **results.provenance()}
-    files.write(whole, target)
-
-
-def _combinations() -> list[tuple[str, str]]:
-    """Predictors with their corrections; combined forecasts are weighted, which is a correction."""
-    pairs = product(METHODS, CORRECTIONS)
-    return [pair for pair in pairs if pair != ("combined", CORRECTIONS[0])]
+    whole = table_of_runs(
+        parts,
+        {
+            "scenario": [each.attrs["scenario"] for each in read],
+            "scheduler": [scheduler_of(*each) for each in _COMBINATIONS],
+            "estimates": ["requested"],
+        },
+    )
+    files.write(whole.assign_attrs({**attributes, "verified": 1, **results.provenance()}), target)

@@ -71,15 +71,18 @@ class ModelStudy(Study):
             },
             cost=5 + expected_jobs(self.workload) / 5_000,
         )
-        table = StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
-        return Experiment(datasets=[study], figures=self.drawn(study), tables=[table])
+        return Experiment(
+            datasets=[study],
+            figures=self.drawn(study),
+            tables=[
+                StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
+            ],
+        )
 
     @property
     def specifications(self) -> list[Specification]:
         """Classes and their models, distributions of their times, and what the spread of sizes does."""
         by_class: dict[str, Any] = {"hue": "size_class", "lanes": "source", "facets": "", "reference": ""}
-        distributions: dict[str, Any] = {"form": "distribution", "hue": "source", "facets": "size_class"}
-        by_spread: dict[str, Any] = {"lanes": "spread", "facets": "", "reference": ""}
         return [
             Specification(
                 name="classes",
@@ -104,8 +107,10 @@ class ModelStudy(Study):
                     name=f"{kind}_distribution",
                     title=f"Distribution of {words}s by size class",
                     measures=(f"{kind}_quantile",),
+                    form="distribution",
+                    hue="source",
+                    facets="size_class",
                     reference="",
-                    **distributions,
                     caption="Both models have the first three moments of a log, which say little about short "
                     "times.",
                 )
@@ -117,7 +122,9 @@ class ModelStudy(Study):
                 title="Offered load by the spread of sizes inside classes",
                 measures=("offered_load",),
                 hue="machine",
-                **by_spread,
+                lanes="spread",
+                facets="",
+                reference="",
                 caption="The power law is calibrated to the utilisation of the cluster: they agree by "
                 "construction. Observed: with the mean sizes of the log.",
                 finding=f"{_HERE}:loads",
@@ -157,7 +164,7 @@ class ModelStudy(Study):
         """Parameters of both models."""
         table = table_four(dataset)
         rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
-        header = [_COLUMNS.get(str(column), str(column)) for column in table]
+        header = [str(column) for column in table.rename(columns=_COLUMNS)]
         return [PageTable("Parameters of the models of the log and of the paper", header, rows)]
 
 
@@ -226,9 +233,10 @@ def _over_all(dataset: xr.Dataset, kind: str) -> str:
 
 def nearness(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
     """How many numbers of the classes are near those of the paper, and which is farthest."""
-    both = numbers.pivot_table(index=["measure", "size_class"], columns="source", values="value", sort=False)
-    both = both.reindex(columns=[LOG, PAPER]).dropna()
-    both = both[(both > 0).all(axis=1)]
+    table = numbers.pivot_table(
+        index=["measure", "size_class"], columns="source", values="value", sort=False
+    ).reindex(columns=[LOG, PAPER])
+    both = table[(table > 0).all(axis=1)]
     if both.empty:
         return ["The log and the paper have no class in common."]
     ratio = both[LOG] / both[PAPER]
@@ -247,27 +255,24 @@ def distances(
     numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
 ) -> list[str]:
     """How far both models lie from the log, on average over the classes."""
-    means = numbers.groupby(["measure", "source"], sort=False)["value"].mean()
     lines = []
-    for measure in dict.fromkeys(numbers["measure"]):
-        own = means[measure]
-        sides = " and ".join(f"{number(float(own[source]))} for {source}" for source in own.index)
-        lines.append(f"The mean {known_measure(measure).words} over the size classes is {sides}.")
+    for measure, own in numbers.groupby("measure", sort=False):
+        means = own.groupby("source", sort=False)["value"].mean()
+        sides = " and ".join(f"{number(float(mean))} for {source}" for source, mean in means.items())
+        lines.append(f"The mean {known_measure(str(measure)).words} over the size classes is {sides}.")
     return lines
 
 
 def loads(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
     """Where the assumed spread of sizes changes the offered load most."""
     drawn = numbers[~numbers["spread"].isin([OBSERVED, _PUBLISHED])]
-    grouped = drawn.groupby("machine", sort=False)["value"]
     if drawn.empty:
         return ["No offered load is known."]
+    grouped = drawn.groupby("machine", sort=False)["value"]
     machine = (grouped.max() / grouped.min()).idxmax()
-    own = drawn[drawn["machine"] == machine].sort_values("value", kind="stable").to_dict("records")
-    ends = " and ".join(
-        f"{number(float(row['value']))} with {row['spread']} sizes" for row in (own[0], own[-1])
-    )
-    return [f"The spread of sizes matters most at {machine}: the offered load is {ends}."]
+    own = drawn[drawn["machine"] == machine].sort_values("value", kind="stable").iloc[[0, -1]]
+    ends = [f"{number(row['value'])} with {row['spread']} sizes" for row in own.to_dict("records")]
+    return [f"The spread of sizes matters most at {machine}: the offered load is {' and '.join(ends)}."]
 
 
 def sizes(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:

@@ -7,21 +7,23 @@ a claim could not be judged).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.preprocessing import OneHotEncoder
 
 from gridsched.inference import holm, mean
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Parts = dict[int, tuple[int, ...]]
+"""Places of the values of each choice that a condition names."""
 
 UNKNOWN, NOT, PARTLY, REPRODUCED = -1, 0, 1, 2
 """Outcomes of a claim under a reading."""
@@ -29,17 +31,17 @@ UNKNOWN, NOT, PARTLY, REPRODUCED = -1, 0, 1, 2
 ROBUST, CONTRADICTED = 0.9, 0.05
 """Shares of readings from which on, and up to which, a claim is called so."""
 
-Robustness = Literal["robust", "contingent", "contradicted", ""]
-
-CLASSES: tuple[Robustness, ...] = ("robust", "contingent", "contradicted")
+CLASSES = ("robust", "contingent", "contradicted")
 """What claims are called, from the largest share of readings that reproduce them to the smallest."""
 
 
-def robustness(share: float) -> Robustness:
-    """What a claim is called that this share of the readings reproduces; nothing where none was judged."""
-    if np.isnan(share):
-        return ""
-    return "robust" if share >= ROBUST else "contradicted" if share <= CONTRADICTED else "contingent"
+def robustness(share: Floats | float) -> NDArray[np.str_]:
+    """What claims are called that these shares of the readings reproduce; nothing where none was judged."""
+    return np.select(
+        [share >= ROBUST, share <= CONTRADICTED, np.isfinite(share)],
+        ["robust", "contradicted", "contingent"],
+        "",
+    )
 
 
 # --- which choice matters -------------------------------------------------------------------------
@@ -49,15 +51,7 @@ FOLDS = 5
 REPEATS = 4
 
 
-class Importance(NamedTuple):
-    """Importance of each choice for one claim, with its interval."""
-
-    mean: Floats
-    low: Floats
-    high: Floats
-
-
-def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
+def importance(design: Integers, holds: Flags, seed: int = 1) -> Floats:
     """Importance of each choice: by how much a forest predicts a claim worse once its values are permuted.
 
     Extremely randomised trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006) learn the outcome from
@@ -76,12 +70,14 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
 
     Returns
     -------
-    Importance
-        Mean over folds and permutations, with its interval over the folds: 95 % for all choices together, by
-        Bonferroni's correction. NaN where an outcome is too rare.
+    float64[3, k]
+        Mean over folds and permutations, and the bounds of its interval over the folds: 95 % for all choices
+        together, by Bonferroni's correction. NaN where an outcome is too rare.
     """
     rng = np.random.default_rng(seed)
-    features, owner = _one_hot(design)
+    encoder = OneHotEncoder(sparse_output=False)
+    features = encoder.fit_transform(design)
+    owner = np.repeat(np.arange(design.shape[1]), [len(values) for values in encoder.categories_])
     fold = np.empty(len(holds), np.int64)
     for outcome in (False, True):
         # Each fold has its share of either outcome
@@ -90,26 +86,16 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
     drops = []
     for number in range(FOLDS):
         test = fold == number
-        if len(np.unique(holds[test])) < 2 or len(np.unique(holds[~test])) < 2:
-            continue
-        forest = ExtraTreesClassifier(TREES, class_weight="balanced", random_state=seed, min_samples_leaf=2)
-        forest.fit(features[~test], holds[~test])
-        drops.append(_drops(forest, features[test], owner, holds[test], rng))
+        if all(len(np.unique(holds[part])) == 2 for part in (test, ~test)):
+            trees = ExtraTreesClassifier(
+                TREES, class_weight="balanced", random_state=seed, min_samples_leaf=2
+            )
+            forest = trees.fit(features[~test], holds[~test])
+            drops.append(_drops(forest, features[test], owner, holds[test], rng))
     if not drops:
-        return Importance(*np.full((3, design.shape[1]), np.nan))
+        return np.full((3, design.shape[1]), np.nan)
     found = mean(np.transpose(drops), signed=True, confidence=1 - 0.05 / design.shape[1])
-    known = np.isfinite(found.low)
-    return Importance(*(np.where(known, each, np.nan) for each in found[:3]))
-
-
-def _one_hot(design: Integers) -> tuple[Floats, Integers]:
-    """A column for each value of each choice, and the choice of each column."""
-    columns, owner = [], []
-    for choice, places in enumerate(design.T):
-        for value in np.unique(places):
-            columns.append(places == value)
-            owner.append(choice)
-    return np.stack(columns, axis=1).astype(np.float64), np.array(owner)
+    return np.where(np.isfinite(found.low), found[:3], np.nan)
 
 
 def _drops(
@@ -118,13 +104,12 @@ def _drops(
     """Mean fall of the accuracy when the columns of each choice are permuted together."""
     choices, rows = int(owner.max()) + 1, len(features)
     shuffled = np.tile(features, (1 + choices * REPEATS, 1, 1))
-    for copy in range(choices * REPEATS):
-        mine = owner == copy // REPEATS
-        shuffled[1 + copy][:, mine] = features[rng.permutation(rows)][:, mine]
+    for copy, choice in enumerate(np.repeat(np.arange(choices), REPEATS), 1):
+        mine = owner == choice
+        shuffled[copy][:, mine] = features[rng.permutation(rows)][:, mine]
     correct = forest.predict(shuffled.reshape(-1, features.shape[1])).reshape(-1, rows) == holds
     right = (correct[:, holds].mean(axis=1) + correct[:, ~holds].mean(axis=1)) / 2
-    falls: Floats = right[0] - right[1:].reshape(choices, REPEATS).mean(axis=1)
-    return falls
+    return np.asarray(right[0] - right[1:].reshape(choices, REPEATS).mean(axis=1), np.float64)
 
 
 # --- when a claim holds ---------------------------------------------------------------------------
@@ -197,8 +182,7 @@ def condition(design: Integers, holds: Flags) -> ClaimCondition | None:
     """
     if not holds.any() or holds.all():
         return None
-    found = [_grown(design, holds), _on_one_choice(design, holds)]
-    known = [each for each in found if each is not None]
+    known = [each for each in (_grown(design, holds), _on_one_choice(design, holds)) if each is not None]
     clear = [each for each in known if each.tried == 1 and each.probability < _CLEAR]
     return min(clear or known, key=lambda each: each.probability, default=None)
 
@@ -216,80 +200,62 @@ def _grown(design: Integers, holds: Flags) -> ClaimCondition | None:
     as the harmonic mean of two shares grows: how many readings that fulfil it reproduce the claim, and how
     many that reproduce the claim fulfil it.
     """
-    train, test = slice(0, None, 2), slice(1, None, 2)
-    if not holds[train].any() or holds[train].all():
-        return None
-    parts: dict[int, tuple[int, ...]] = {}
-    best = _merit(np.ones(len(holds[train]), np.bool_), holds[train])
-    while len(parts) < MAX_PARTS:
-        grown = [
-            (_merit(fulfilled(design[train], {**parts, choice: places}), holds[train]), choice, places)
-            for choice in range(design.shape[1])
-            if choice not in parts
-            for places in _candidates(design[train], holds[train], parts, choice)
-        ]
-        if not grown:
+    half, held = design[::2], holds[::2]
+    parts: Parts = {}
+    for _ in range(MAX_PARTS):
+        # of several as good ones, one that names fewer values
+        best = max(
+            _extended(half, held, parts),
+            key=lambda one: (_merit(half, held, one), -sum(map(len, one.values()))),
+            default=parts,
+        )
+        if _merit(half, held, best) < _merit(half, held, parts) + _GAIN:
             break
-        merit, choice, places = max(grown, key=lambda one: (one[0], -len(one[2])))
-        if merit < best + _GAIN:
-            break
-        best = merit
-        parts[choice] = places
-    return _counted(design[test], holds[test], parts) if parts else None
+        parts = best
+    return _counted(design[1::2], holds[1::2], parts) if parts else None
 
 
 def _on_one_choice(design: Integers, holds: Flags) -> ClaimCondition | None:
     """The condition on one choice that is least probable by chance, with all readings."""
     # Every set of values of a choice could have come out as the one under which the claim holds most often
     tried = sum(2 ** len(np.unique(places)) - 2 for places in design.T)
-    found = [
-        _counted(design, holds, {choice: places}, tried)
-        for choice in range(design.shape[1])
-        for places in _candidates(design, holds, {}, choice)
-    ]
+    found = [_counted(design, holds, parts, tried) for parts in _extended(design, holds, {})]
     return min(found, key=lambda one: one.probability, default=None)
 
 
-def _counted(
-    design: Integers, holds: Flags, parts: dict[int, tuple[int, ...]], tried: int = 1
-) -> ClaimCondition:
+def _extended(design: Integers, holds: Flags, parts: Parts) -> Iterator[Parts]:
+    """Conditions on one choice more, with the values under which a claim holds most often.
+
+    The first of them, the first two, ..., not all.
+    """
+    within = fulfilled(design, parts)
+    for choice in range(design.shape[1]):
+        if choice not in parts:
+            places = np.unique(design[:, choice])
+            having = [within & (design[:, choice] == place) for place in places]
+            shares = [holds[own].sum() / max(1, own.sum()) for own in having]
+            order = places[np.argsort(shares, kind="stable")[::-1]].tolist()
+            for count in range(1, len(order)):
+                yield {**parts, choice: tuple(sorted(order[:count]))}
+
+
+def _counted(design: Integers, holds: Flags, parts: Parts, tried: int = 1) -> ClaimCondition:
     """A condition with how often the claim holds where it is fulfilled, and where it is not."""
     met = fulfilled(design, parts)
-    return ClaimCondition(
-        tuple(parts.items()),
-        (int(holds[met].sum()), int(met.sum())),
-        (int(holds[~met].sum()), int((~met).sum())),
-        tried,
-    )
+    inside, outside = ((int(holds[own].sum()), int(own.sum())) for own in (met, ~met))
+    return ClaimCondition(tuple(parts.items()), inside, outside, tried)
 
 
-def fulfilled(design: Integers, parts: dict[int, tuple[int, ...]]) -> Flags:
+def fulfilled(design: Integers, parts: Mapping[int, Sequence[int]]) -> Flags:
     """Whether each reading has one of the values of every choice that is named."""
-    met = np.ones(len(design), np.bool_)
-    for choice, places in parts.items():
-        met &= np.isin(design[:, choice], places)
-    return met
+    met = [np.isin(design[:, choice], places) for choice, places in parts.items()]
+    return np.asarray(np.all([np.ones(len(design), np.bool_), *met], axis=0), np.bool_)
 
 
-def _merit(met: Flags, holds: Flags) -> float:
+def _merit(design: Integers, holds: Flags, parts: Parts) -> float:
     """Harmonic mean of the two shares, which a condition that is always fulfilled has, too."""
-    both = int((met & holds).sum())
-    return 2 * both / max(1, int(met.sum()) + int(holds.sum()))
-
-
-def _candidates(
-    design: Integers, holds: Flags, parts: dict[int, tuple[int, ...]], choice: int
-) -> list[tuple[int, ...]]:
-    """The values of a choice under which a claim holds most often: the first, the first two, ..., not all."""
-    within = fulfilled(design, parts)
-    places = np.unique(design[:, choice])
-    shares = [_mean(holds[within & (design[:, choice] == place)]) for place in places]
-    order = [int(places[i]) for i in np.argsort(shares, kind="stable")[::-1]]
-    return [tuple(sorted(order[:count])) for count in range(1, len(order))]
-
-
-def _mean(values: Flags) -> float:
-    return float(values.mean()) if len(values) else 0.0
+    met = fulfilled(design, parts)
+    return 2 * int((met & holds).sum()) / max(1, int(met.sum()) + int(holds.sum()))
 
 
 # --- which reading agrees most --------------------------------------------------------------------
@@ -312,35 +278,28 @@ def agreement(reproduced: Flags, counts: Flags, tables: Sequence[str]) -> tuple[
     list of str, float64[n, t]
         Tables in the order in which they come, and the shares; NaN where a table has no claim that counts.
     """
-    names = list(dict.fromkeys(tables))
-    shares = np.full((len(reproduced), len(names)), np.nan)
-    for place, name in enumerate(names):
-        own = np.array([table == name for table in tables])
-        number = counts[:, own].sum(axis=1)
-        met = (reproduced & counts)[:, own].sum(axis=1)
-        np.divide(met, number, out=shares[:, place], where=number > 0)
-    return names, shares
+    met, number = (
+        pd.DataFrame(each.T).groupby(list(tables), sort=False).sum() for each in (reproduced & counts, counts)
+    )
+    # Means over tables depend, in the last digit, on the layout in memory
+    return list(met.index), np.ascontiguousarray((met / number).T, np.float64)
 
 
 def halves(sizes: Sequence[int]) -> Flags:
     """Tables in two halves with about as many claims, largest first: whether each is in the first half."""
     first = np.zeros(len(sizes), np.bool_)
-    total = [0, 0]
-    for place in sorted(range(len(sizes)), key=lambda place: (-sizes[place], place)):
-        side = int(total[0] > total[1])
-        first[place] = side == 0
-        total[side] += sizes[place]
+    ahead = 0
+    for place in np.argsort(-np.array(sizes), kind="stable"):
+        first[place] = ahead <= 0
+        ahead += sizes[place] if first[place] else -sizes[place]
     return first
 
 
 def not_dominated(shares: Floats) -> Flags:
     """Whether no other reading agrees at least as well with every table, and better with one."""
-    found = []
-    for own in shares:
-        # only tables that both readings are about
-        at_least = (shares >= own) | np.isnan(shares) | np.isnan(own)
-        found.append(not (at_least.all(axis=1) & (shares > own).any(axis=1)).any())
-    return np.array(found, np.bool_)
+    # Nothing is less or more than NaN: only tables that both readings are about count
+    exceeded = [((shares > own).any(axis=1) & ~(shares < own).any(axis=1)).any() for own in shares]
+    return ~np.array(exceeded, np.bool_)
 
 
 def choose(shares: Floats, first: Flags) -> pd.DataFrame:
@@ -363,18 +322,17 @@ def choose(shares: Floats, first: Flags) -> pd.DataFrame:
     """
     found = []
     for chosen_on in (first, ~first) if first.any() and not first.all() else ():
-        here, there = _row_means(shares[:, chosen_on]), _row_means(shares[:, ~chosen_on])
+        # Mean share of the tables that have claims, for each reading
+        here, there = (
+            np.ma.masked_invalid(shares[:, half]).mean(axis=1).filled(0.0) for half in (chosen_on, ~chosen_on)
+        )
         best = int(np.argmax(here))
         found.append((best, here[best], there[best], there[0], there[1:].mean(), there.max()))
-    ends = ("chosen_on", "judged_on", "judged_default", "judged_average", "judged_best")
-    return pd.DataFrame(found, columns=["chosen_reading", *ends])
+    return pd.DataFrame(found, columns=["chosen_reading", *CHOSEN])
 
 
-def _row_means(shares: Floats) -> Floats:
-    """Mean share of the tables that have claims, for each reading."""
-    known = ~np.isnan(shares)
-    means: Floats = np.nan_to_num(shares).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return means
+CHOSEN = ("chosen_on", "judged_on", "judged_default", "judged_average", "judged_best")
+"""Mean shares of claims in the table of `choose`."""
 
 
 # --- which claims contradict ------------------------------------------------------------------------
@@ -384,30 +342,30 @@ ENOUGH = 5.0
 probability is below 0.01)."""
 
 
-class Contradiction(NamedTuple):
-    """Two claims that no reading reproduces together."""
-
-    one: int
-    other: int
-    alone: tuple[int, int]
-    """Readings that reproduce the one, and the other."""
-    expected: float
-    """Readings that would reproduce both if they were independent."""
-
-
-def contradictions(reproduced: Flags, counts: Flags) -> list[Contradiction]:
+def contradictions(reproduced: Flags, counts: Flags) -> pd.DataFrame:
     """Pairs of claims, each reproduced by some reading, that none reproduces together.
 
-    Those that most would if the two were independent come first.
+    Parameters
+    ----------
+    reproduced, counts : bool[n, m]
+        See `agreement`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each pair: its claims `one` and `other`, the readings that reproduce each (`one_alone`,
+        `other_alone`) and the readings that would reproduce both if these were independent (`expected`);
+        those of which most would come first.
     """
     met, asked = (reproduced & counts).astype(np.float64), counts.astype(np.float64)
     together, alone, both = met.T @ met, met.T @ asked, asked.T @ asked
     expected = alone * alone.T / np.maximum(both, 1)
-    pairs = np.argwhere(np.triu((expected >= ENOUGH) & (together == 0), 1)).tolist()
-    found = [
-        Contradiction(
-            one, other, (int(alone[one, other]), int(alone[other, one])), float(expected[one, other])
-        )
-        for one, other in pairs
-    ]
-    return sorted(found, key=lambda pair: -pair.expected)
+    one, other = np.nonzero(np.triu((expected >= ENOUGH) & (together == 0), 1))
+    found = {
+        "one": one,
+        "other": other,
+        "one_alone": alone[one, other].astype(np.int64),
+        "other_alone": alone[other, one].astype(np.int64),
+        "expected": expected[one, other],
+    }
+    return pd.DataFrame(found).sort_values("expected", ascending=False, kind="stable")

@@ -7,7 +7,7 @@ choice changes nothing: it is what the studies of the paper have. A *reading* is
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,11 +17,12 @@ from pydantic import Field, StrictBool, model_validator
 from scipy.stats import qmc
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.claims import Claim, OrderClaim, Source, studies_of
+from gridsched.experiments.claims import BoundClaim, OrderClaim, ValueClaim, studies_of
 from gridsched.experiments.validation import ConfigModel, Label, Slug, Text, suggestion, unique, validated
-from gridsched.io import read_yaml, resource
+from gridsched.io import read_yaml
 
-Scalar = str | int | float
+TestableClaim = ValueClaim | OrderClaim | BoundClaim
+"""A claim with a value of ours."""
 
 
 class ClaimLabels(ConfigModel):
@@ -52,11 +53,6 @@ class ChoiceValue(ConfigModel):
     drawn: StrictBool = True
     """Whether readings are drawn that have it; the default of the ledger need not be a possible reading."""
 
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether the studies and the ledger have it as they are."""
-        return not self.changes and self.claims == ClaimLabels()
-
 
 class Choice(ConfigModel):
     """Something that a paper leaves open."""
@@ -81,11 +77,11 @@ class Choice(ConfigModel):
         if self.default not in names:
             raise ValueError(f"default: found {self.default!r}; {suggestion(self.default, names)}")
         for value in self.values:
-            if (value.name == self.default) != value.changes_nothing:
-                what = "something" if value.name == self.default else "nothing"
+            changes = "something" if value.changes or value.claims != ClaimLabels() else "nothing"
+            if (value.name == self.default) != (changes == "nothing"):
                 raise ValueError(
-                    f"values[{value.name}]: changes {what}; the default, and only the default, is what the "
-                    "studies have"
+                    f"values[{value.name}]: changes {changes}; the default, and only the default, is what "
+                    "the studies have"
                 )
         if not self.drawn:
             raise ValueError("values: no reading is drawn that has any of them; let some be drawn")
@@ -95,11 +91,6 @@ class Choice(ConfigModel):
     def drawn(self) -> list[int]:
         """Places of the values that readings are drawn of."""
         return [place for place, value in enumerate(self.values) if value.drawn]
-
-    @property
-    def default_place(self) -> int:
-        """Place of the default among the values."""
-        return [value.name for value in self.values].index(self.default)
 
 
 class PaperReadings(ConfigModel):
@@ -120,25 +111,6 @@ class PaperReadings(ConfigModel):
         return [choice.values[place] for choice, place in zip(self.choices, reading, strict=True)]
 
 
-def readings_file(name: str) -> Path:
-    """File of a paper whose readings come with gridsched, by its name, or a file of one's own, by its path.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none.
-    """
-    if Path(name).is_file():
-        return Path(name)
-    shipped = {path.stem: path for path in sorted(resource("resources", "readings").glob("*.yaml"))}
-    if name not in shipped:
-        raise ConfigurationError(
-            f"readings: found {name!r}; there is no such file, seen from {Path.cwd()}, "
-            f"and {suggestion(name, shipped)}"
-        )
-    return shipped[name]
-
-
 def load_readings(path: str | Path) -> PaperReadings:
     """Open choices of a file.
 
@@ -152,7 +124,8 @@ def load_readings(path: str | Path) -> PaperReadings:
 
 # --- what a value changes in studies --------------------------------------------------------------
 
-_STEPS = re.compile(r"\[([^\[\]]+)\]|\.?([^.\[\]]+)")
+_STEP = r"\[([^\[\]]+)\]|(?:\.|^)([^.\[\]]+)"
+"""A selector in brackets, or a key."""
 
 
 def with_changes(values: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -174,13 +147,9 @@ def with_changes(values: Mapping[str, Any], changes: Mapping[str, Any], where: s
     """
     changed = deepcopy(dict(values))
     for path, value in changes.items():
-        steps = [(selector, key) for selector, key in _STEPS.findall(path)]
-        if "".join(f"[{selector}]" if selector else f".{key}" for selector, key in steps) not in (
-            path,
-            f".{path}",
-        ):
+        if not re.fullmatch(f"(?:{_STEP})+", path):
             raise ConfigurationError(f"{where}: {path}: write a path such as schedulers[easy].reservations")
-        _put(changed, steps, value, f"{where}: {path}")
+        _put(changed, re.findall(_STEP, path), value, f"{where}: {path}")
     return changed
 
 
@@ -190,13 +159,13 @@ def _put(inside: Any, steps: Sequence[tuple[str, str]], value: Any, where: str) 
     for place in _members(inside, selector, where) if selector else [_place(inside, key, where)]:
         if not rest:
             inside[place] = deepcopy(value)
-            continue
-        if isinstance(inside, dict) and inside.get(place) is None:
-            inside[place] = {}
-        if isinstance(inside[place], str):
-            # A scheduler that is written as a name
-            inside[place] = {"name": inside[place], "scheduler": inside[place]}
-        _put(inside[place], rest, value, where)
+        else:
+            if isinstance(inside, dict) and inside.get(place) is None:
+                inside[place] = {}
+            if isinstance(inside[place], str):
+                # A scheduler that is written as a name
+                inside[place] = {"name": inside[place], "scheduler": inside[place]}
+            _put(inside[place], rest, value, where)
 
 
 def _place(inside: Any, key: str, where: str) -> Any:
@@ -214,22 +183,23 @@ def _members(inside: Any, selector: str, where: str) -> list[int]:
     if not isinstance(inside, list):
         raise ConfigurationError(f"{where}: [{selector}] stands for members of a list, and here is none")
     key, equals, wanted = selector.partition("=")
-    if selector == "*":
-        found = list(range(len(inside)))
-    elif equals:
-        written = [each if isinstance(each, dict) else {"scheduler": each} for each in inside]
-        found = [i for i, each in enumerate(written) if str(each.get(key)) == wanted]
-    else:
-        found = [i for i, each in enumerate(inside) if name_of(each) == selector]
+    values = [str(_written(each).get(key)) if equals else name_of(each) for each in inside]
+    found = [i for i, value in enumerate(values) if selector == "*" or value == (wanted if equals else key)]
     if not found:
-        known = suggestion(selector, map(name_of, inside))
-        raise ConfigurationError(f"{where}: there is no [{selector}]; {known}")
+        raise ConfigurationError(
+            f"{where}: there is no [{selector}]; {suggestion(selector, map(name_of, inside))}"
+        )
     return found
+
+
+def _written(member: Any) -> dict[str, Any]:
+    """A scenario or scheduler as it is written, a name as that of a scheduler."""
+    return member if isinstance(member, dict) else {"scheduler": member}
 
 
 def name_of(member: Any) -> str:
     """Name of a scenario or scheduler as it is written."""
-    return str(member.get("name", member.get("scheduler", ""))) if isinstance(member, dict) else str(member)
+    return str(_written(member).get("name", _written(member).get("scheduler", "")))
 
 
 # --- what a value changes in claims ---------------------------------------------------------------
@@ -246,23 +216,32 @@ def together(parts: Sequence[ClaimLabels]) -> ClaimLabels:
     for part in parts:
         without |= part.without
         for dimension, labels in part.instead.items():
-            before = {own: labels.get(label, label) for own, label in instead.get(dimension, {}).items()}
-            instead[dimension] = {**labels, **before}
+            before = instead.get(dimension, {})
+            instead[dimension] = labels | {own: labels.get(label, label) for own, label in before.items()}
     return ClaimLabels(without=without, instead=instead)
 
 
-def read_as(claim: Claim, labels: ClaimLabels) -> Claim:
+def read_as(claim: TestableClaim, labels: ClaimLabels) -> TestableClaim:
     """A claim about the labels that a reading means."""
-    source = claim.source
-    if source is None:
-        return claim
-    changes: dict[str, Any] = {"ours": _source_as(source, labels)}
-    if isinstance(claim, OrderClaim):
-        changes["chain"] = tuple(_select_as(member, labels) for member in claim.chain)
-    return claim.model_copy(update=changes)
+
+    def meant(dimension: str, written: Sequence[Any]) -> Collection[Any]:
+        instead, others = labels.instead.get(dimension, {}), labels.without.get(dimension, ())
+        own = [instead.get(label, label) for label in written]
+        return dict.fromkeys(label for label in own if label not in others) or own
+
+    source = claim.ours
+    return _about(
+        claim,
+        [_relabelled(member, meant) for member in _chain(claim)],
+        **_relabelled({"variable": source.variable}, meant),
+        select=_relabelled(source.select, meant),
+        relative_to=_relabelled(source.relative_to or {}, meant) or None,
+    )
 
 
-def on_what_is_kept(claim: Claim, known: Mapping[str, Mapping[str, Collection[Any]]]) -> tuple[Claim, str]:
+def on_what_is_kept(
+    claim: TestableClaim, known: Mapping[str, Mapping[str, Collection[Any]]]
+) -> tuple[TestableClaim, str]:
     """A claim about several labels, of which the studies have only some, as one about these.
 
     Parameters
@@ -278,72 +257,60 @@ def on_what_is_kept(claim: Claim, known: Mapping[str, Mapping[str, Collection[An
         The claim, and the labels that are left, if any are lacking; as it was where it would be about
         nothing.
     """
-    source = claim.source
-    if source is None:
-        return claim, ""
-    left: list[str] = []
+    left: list[Any] = []
 
     def kept(select: Mapping[str, Any]) -> dict[str, Any]:
         """The selection with those labels that the study has; without a dimension of which it has none."""
-        labels = known.get(str(select.get("study", source.study)), {})
-        made: dict[str, Any] = {}
-        for name, chosen in select.items():
-            several = isinstance(chosen, tuple)
-            own = tuple(
-                label for label in (chosen if several else (chosen,)) if label in labels.get(name, (label,))
-            )
-            if several and own and own != chosen:
-                left.extend(map(str, own))
-            if own:
-                made[name] = own if several else own[0]
+        own = known.get(str(select.get("study", claim.ours.study)), {})
+        made = _relabelled(
+            select,
+            lambda dimension, written: [label for label in written if label in own.get(dimension, (label,))],
+        )
+        left.extend(label for name, labels in made.items() if labels != select[name] for label in labels)
         return made
 
-    select = {**source.select, **kept(source.select)}
-    changes: dict[str, Any] = {"ours": source.model_copy(update={"select": select})}
-    if isinstance(claim, OrderClaim):
-        found = [kept(member) for member in claim.chain]
-        members = [one for one, whole in zip(found, claim.chain, strict=True) if one.keys() == whole.keys()]
-        if len(members) > 1:
-            changes["chain"] = tuple(members)
-            if len(members) < len(claim.chain):
-                left.extend(str(label) for member in members for label in member.values())
-    return (claim.model_copy(update=changes), ", ".join(dict.fromkeys(left))) if left else (claim, "")
+    select = {**claim.ours.select, **kept(claim.ours.select)}
+    chain = _chain(claim)
+    members = [
+        made for made, whole in zip(map(kept, chain), chain, strict=True) if made.keys() == whole.keys()
+    ]
+    if 1 < len(members) < len(chain):
+        left.extend(label for member in members for label in member.values())
+    made = _about(claim, members if len(members) > 1 else chain, select=select)
+    return made, ", ".join(dict.fromkeys(map(str, left)))
 
 
-def belongs(claim: Claim, labels: ClaimLabels) -> bool:
+def belongs(claim: TestableClaim, labels: ClaimLabels) -> bool:
     """Whether a claim, as the ledger has it, belongs to a reading: it is not about another label alone."""
-    if claim.source is None:
-        return True
-    chosen = {**claim.source.select, "variable": claim.source.variable}
+    chosen = {**claim.ours.select, "variable": claim.ours.variable}
     return all(chosen.get(dimension) not in others for dimension, others in labels.without.items())
 
 
-def can_matter(choice: Choice, claim: Claim) -> bool:
+def can_matter(choice: Choice, claim: TestableClaim) -> bool:
     """Whether some value of a choice changes a study that a claim is about, or which labels it is about."""
-    if any(set(studies_of(claim)) & set(value.changes) for value in choice.values):
-        return True
-    return any(read_as(claim, value.claims) != claim for value in choice.values)
+    about = set(studies_of(claim))
+    return any(about & set(value.changes) or read_as(claim, value.claims) != claim for value in choice.values)
 
 
-def _source_as(source: Source, labels: ClaimLabels) -> Source:
-    variable = _select_as({"variable": source.variable}, labels)
-    changes: dict[str, Any] = {**variable, "select": _select_as(source.select, labels)}
-    if source.relative_to is not None:
-        changes["relative_to"] = _select_as(source.relative_to, labels)
-    return source.model_copy(update=changes)
+def _relabelled(
+    select: Mapping[str, Any], labels: Callable[[str, Sequence[Any]], Iterable[Any]]
+) -> dict[str, Any]:
+    """Selection with other labels, of which a list stays a list; without dimensions that have none."""
+    made = {
+        dimension: tuple(labels(dimension, written if isinstance(written, tuple) else (written,)))
+        for dimension, written in select.items()
+    }
+    return {key: own if isinstance(select[key], tuple) else own[0] for key, own in made.items() if own}
 
 
-def _select_as(select: Mapping[str, Any], labels: ClaimLabels) -> dict[str, Any]:
-    """Selection in which other labels stand for some, and one for several where one is meant."""
-    made: dict[str, Any] = {}
-    for dimension, chosen in select.items():
-        several = isinstance(chosen, tuple)
-        instead = labels.instead.get(dimension, {})
-        own = tuple(instead.get(label, label) for label in (chosen if several else (chosen,)))
-        others = labels.without.get(dimension, ())
-        meant = tuple(dict.fromkeys(label for label in own if label not in others)) or own
-        made[dimension] = meant if several else own[0]
-    return made
+def _chain(claim: TestableClaim) -> Sequence[Mapping[str, Any]]:
+    return claim.chain if isinstance(claim, OrderClaim) else ()
+
+
+def _about(claim: TestableClaim, chain: Sequence[Mapping[str, Any]], **ours: Any) -> TestableClaim:
+    """A claim with another source, and with another chain if it has one."""
+    own = {"chain": tuple(chain)} if chain else {}
+    return claim.model_copy(update={"ours": claim.ours.model_copy(update=ours), **own})
 
 
 # --- readings that are drawn ------------------------------------------------------------------------
@@ -379,4 +346,5 @@ def draw_design(paper: PaperReadings, runs: int, seed: int) -> list[list[int]]:
         np.array(choice.drawn)[(column * len(choice.drawn)).astype(np.int64)]
         for choice, column in zip(paper.choices, points.T, strict=True)
     ]
-    return [[choice.default_place for choice in paper.choices], *np.stack(drawn, axis=1).tolist()]
+    default = [[value.name for value in each.values].index(each.default) for each in paper.choices]
+    return [default, *np.stack(drawn, axis=1).tolist()]

@@ -13,23 +13,22 @@ import xarray as xr
 from pydantic import Field, StrictBool, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
+from gridsched.experiments.claims import load_claims, studies_of
 from gridsched.experiments.config import VARYING, Study, load_study
+from gridsched.experiments.kinds.readings import tables
 from gridsched.experiments.kinds.readings.choices import (
     ChoiceValue,
     ClaimLabels,
     PaperReadings,
+    TestableClaim,
     draw_design,
     load_readings,
     name_of,
-    readings_file,
     together,
     with_changes,
 )
-from gridsched.experiments.kinds.readings.tables import page_tables
-from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task, replaced
 from gridsched.experiments.validation import (
     ConfigModel,
     Label,
@@ -102,35 +101,42 @@ class ReadingsStudy(Study):
         unique("studies", [base.study for base in self.studies])
         return self
 
-    @property
-    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study: those of the others are theirs."""
-        return ()
-
     def check_files(self) -> None:
         """Refuse readings and studies that do not go together, and files that are not there."""
         for base in self.bases.values():
             base.check_files()
         for choice in self.paper.choices:
             for value in choice.values:
-                where = f"{self._file}: choices[{choice.name}].values[{value.name}].changes"
+                where = f"{self.readings_file}: choices[{choice.name}].values[{value.name}].changes"
                 for name, changes in value.changes.items():
                     if name not in self.bases:
-                        known = suggestion(name, self.bases)
-                        raise ConfigurationError(f"{where}: found {name!r}; {known}")
+                        raise ConfigurationError(f"{where}: found {name!r}; {suggestion(name, self.bases)}")
                     self._changed(name, changes, f"{where}.{name}")
 
     # --- what is read ---------------------------------------------------------------------------------
 
     @property
-    def _file(self) -> Path:
-        """File of the open choices."""
-        return readings_file(self.readings)
+    def readings_file(self) -> Path:
+        """File of the open choices.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none.
+        """
+        shipped = {path.stem: path for path in sorted(resource("resources", "readings").glob("*.yaml"))}
+        found = Path(self.readings) if Path(self.readings).is_file() else shipped.get(self.readings)
+        if found is None:
+            raise ConfigurationError(
+                f"readings: found {self.readings!r}; there is no such file, seen from {Path.cwd()}, "
+                f"and {suggestion(self.readings, shipped)}"
+            )
+        return found
 
     @cached_property
     def paper(self) -> PaperReadings:
         """The open choices of the paper."""
-        return load_readings(self._file)
+        return load_readings(self.readings_file)
 
     @cached_property
     def bases(self) -> dict[str, Study]:
@@ -147,12 +153,11 @@ class ReadingsStudy(Study):
             if not isinstance(members, list):
                 raise ConfigurationError(f"{where}.keep: {key}: the study has no such list")
             known = [name_of(member) for member in members]
-            for name in names:
-                if name not in known:
-                    raise ConfigurationError(f"{where}.keep.{key}: found {name!r}; {suggestion(name, known)}")
+            for name in (name for name in names if name not in known):
+                raise ConfigurationError(f"{where}.keep.{key}: found {name!r}; {suggestion(name, known)}")
             values[key] = [member for member in members if name_of(member) in names]
-        values = with_changes(values, config.changes, f"{where}.changes")
-        return whole.name, validated(type(whole), values, where)
+        changed = with_changes(values, config.changes, f"{where}.changes")
+        return whole.name, validated(type(whole), changed, where)
 
     def _changed(self, name: str, changes: Mapping[str, Any], where: str) -> Study:
         """A study with changes."""
@@ -162,31 +167,28 @@ class ReadingsStudy(Study):
     @property
     def claims_file(self) -> Path:
         """File of the claims that are judged."""
-        if self.claims is not None:
-            return Path(self.claims)
-        return resource("resources", "claims") / f"{self.paper.paper}.yaml"
+        return Path(self.claims or resource("resources", "claims") / f"{self.paper.paper}.yaml")
 
     @cached_property
-    def judged(self) -> dict[tuple[str, ...], list[Claim]]:
+    def judged(self) -> dict[tuple[str, ...], list[TestableClaim]]:
         """Claims with a value of ours, by the studies that they are about, all of which are here."""
-        found: dict[tuple[str, ...], list[Claim]] = {}
-        unused = set(self.leave_out)
-        for claim in load_claims([self.claims_file]):
-            names = tuple(studies_of(claim))
-            if (
-                isinstance(claim, InputClaim | UntestableClaim)
-                or not names
-                or not set(names) <= set(self.bases)
-            ):
-                continue
-            left_out = {stem for stem in self.leave_out if f"{claim.id}-".startswith(f"{stem}-")}
-            unused -= left_out
-            if not left_out:
-                found.setdefault(names, []).append(claim)
-        for stem in sorted(unused):
+        claims = [
+            claim
+            for claim in load_claims([self.claims_file])
+            if isinstance(claim, TestableClaim) and set(studies_of(claim)) <= set(self.bases)
+        ]
+        stems = {
+            claim.id: [stem for stem in self.leave_out if f"{claim.id}-".startswith(f"{stem}-")]
+            for claim in claims
+        }
+        for stem in sorted(set(self.leave_out).difference(*stems.values())):
             raise ConfigurationError(
                 f"leave_out: found {stem!r}; no claim that could be judged has an id that begins with it"
             )
+        found: dict[tuple[str, ...], list[TestableClaim]] = {}
+        for claim in claims:
+            if not stems[claim.id]:
+                found.setdefault(tuple(studies_of(claim)), []).append(claim)
         if not found:
             raise ConfigurationError(f"{self.claims_file}: no claim is about {', '.join(self.bases)} alone")
         return found
@@ -210,7 +212,7 @@ class ReadingsStudy(Study):
                     for reading in places
                 ],
             },
-            also={"readings": OwnFile(str(self._file)), "claims": OwnFile(str(self.claims_file))},
+            also={"readings": OwnFile(str(self.readings_file)), "claims": OwnFile(str(self.claims_file))},
         )
         return Experiment(
             datasets=[study],
@@ -225,53 +227,60 @@ class ReadingsStudy(Study):
     @property
     def specifications(self) -> list[Specification]:
         """Claims by class, claims by the choices that matter for them, every outcome."""
-        claims = Specification(
-            name="claims",
-            form="composition",
-            title="Robust, contingent and contradicted claims",
-            measures=("claims", "claims_missed"),
-            hue="table",
-            lanes="robustness_class",
-            facets="",
-            reference="",
-            caption=_CLASSES,
-            finding=f"{_HERE}.findings:robust_claims",
-        )
-        choices = Specification(
-            name="choices",
-            form="composition",
-            title="Contingent claims by the importance of each choice",
-            measures=("claims_decided",),
-            hue="choice",
-            lanes="effect",
-            facets="",
-            reference="",
-            caption=(
-                "Importance: decrease of the accuracy with which trees predict whether a claim holds, when "
-                "the values of the choice are permuted. Significant: the interval, simultaneous for the "
-                "choices of a claim (not for all claims), excludes 0. Claims for which a choice cannot "
-                "matter are left out."
+        return [
+            Specification(
+                name="claims",
+                form="composition",
+                title="Robust, contingent and contradicted claims",
+                measures=("claims", "claims_missed"),
+                hue="table",
+                lanes="robustness_class",
+                facets="",
+                reference="",
+                caption=_CLASSES,
+                finding=f"{_HERE}.findings:robust_claims",
             ),
-            finding=f"{_HERE}.findings:deciding_choices",
-        )
-        outcomes = Specification(
-            name="outcomes",
-            form="map",
-            title="Outcome of every claim under every interpretation",
-            reference="",
-            caption=(
-                "Rows: claims, by table of the paper; pale where an interpretation means another claim. "
-                "Columns: interpretations. Right: share of the interpretations that reproduce the claim, "
-                "with lines at 5 % and 90 %; its 95 % interval (Wilson) is in the numbers."
+            Specification(
+                name="choices",
+                form="composition",
+                title="Contingent claims by the importance of each choice",
+                measures=("claims_decided",),
+                hue="choice",
+                lanes="effect",
+                facets="",
+                reference="",
+                caption=(
+                    "Importance: decrease of the accuracy with which trees predict whether a claim holds, "
+                    "when the values of the choice are permuted. Significant: the interval, simultaneous for "
+                    "the choices of a claim (not for all claims), excludes 0. Claims for which a choice "
+                    "cannot matter are left out."
+                ),
+                finding=f"{_HERE}.findings:deciding_choices",
             ),
-            own=f"{_HERE}.drawing:outcome_map",
-            finding=f"{_HERE}.findings:outcomes",
-        )
-        return [claims, choices, outcomes]
+            Specification(
+                name="outcomes",
+                form="map",
+                title="Outcome of every claim under every interpretation",
+                reference="",
+                caption=(
+                    "Rows: claims, by table of the paper; pale where an interpretation means another claim. "
+                    "Columns: interpretations. Right: share of the interpretations that reproduce the claim, "
+                    "with lines at 5 % and 90 %; its 95 % interval (Wilson) is in the numbers."
+                ),
+                own=f"{_HERE}.drawing:outcome_map",
+                finding=f"{_HERE}.findings:outcomes",
+            ),
+        ]
 
     def page_tables(self, dataset: xr.Dataset) -> list[PageTable]:
         """Tables of the page, that of claims first."""
-        return page_tables(self.paper, dataset)
+        return [
+            tables.of_tables(dataset),
+            tables.choices(self.paper, dataset),
+            tables.best(dataset),
+            tables.directions(dataset),
+            *([tables.pairs(dataset)] if dataset.sizes["pair"] else []),
+        ]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How claims were judged: a sentence each."""
@@ -304,10 +313,8 @@ class ReadingsStudy(Study):
     ) -> Task:
         """Claims about some studies, judged under a reading; one task for all that have the same there."""
         values = self.paper.values(reading)
-        of_studies = [
-            base.claims for name, base in zip(self.bases, self.studies, strict=True) if name in names
-        ]
-        labels = together([*of_studies, *(value.claims for value in values)])
+        bases = [base for name, base in zip(self.bases, self.studies, strict=True) if name in names]
+        labels = together([*(base.claims for base in bases), *(value.claims for value in values)])
         return Task(
             stage="simulate",
             study=self.name,
@@ -329,28 +336,25 @@ class ReadingsStudy(Study):
         changes = {path: value for each in values for path, value in each.changes.get(name, {}).items()}
         key = name, json.dumps(changes, sort_keys=True)
         if key not in variations:
-            changed = self._changed(name, changes, f"{self._file}: {name}")
+            changed = self._changed(name, changes, f"{self.readings_file}: {name}")
             # Words that only the report shows change no result
             words = {"title": changed.name, "question": "", "description": ""}
-            made = changed.model_copy(update=words).experiment(seed).datasets[0]
-            variations[key] = self._stored_by_key(made, name)
+            made = changed.model_copy(update=words).experiment(seed)
+            variations[key] = self._stored_by_key(made.datasets[0], name)
         return variations[key]
 
     def _stored_by_key(self, task: Task, name: str) -> Task:
         """A collected dataset as one that is stored by its key, with the collected ones that it uses."""
 
-        def stored(value: Any) -> Any:
-            if isinstance(value, Task):
-                return self._stored_by_key(value, name) if value.stage == "collect" else value
-            if isinstance(value, dict):
-                return {key: stored(part) for key, part in value.items()}
-            return [stored(part) for part in value] if isinstance(value, list | tuple) else value
+        def stored(used: Any) -> Any:
+            is_collected = isinstance(used, Task) and used.stage == "collect"
+            return self._stored_by_key(used, name) if is_collected else used
 
         return replace(
             task,
             stage="simulate",
             study=self.name,
             name=f"a variation of {name}",
-            arguments=stored(task.arguments),
-            also=stored(task.also),
+            arguments=replaced(task.arguments, stored),
+            also=replaced(task.also, stored),
         )

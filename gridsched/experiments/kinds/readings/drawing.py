@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -11,7 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from gridsched.experiments.kinds.readings.analysis import CONTRADICTED, ROBUST, UNKNOWN
-from gridsched.experiments.kinds.readings.tables import OUTCOMES
+from gridsched.experiments.kinds.readings.tables import claims_of_readings
 from gridsched.figures import style
 
 _LOOKS = {"not": "#d55e00", "partly": "#f0d9a8", "reproduced": "#0173b2", "not judged": "#f4f4f4"}
@@ -42,37 +40,36 @@ def outcome_map(study: xr.Dataset) -> style.Drawing:
     numbers = _numbers(study)
     order = study.indexes["claim"].get_indexer(pd.Index(numbers["claim"]))
     columns = 1 + np.argsort(-study["agreement_mean"].to_numpy()[1:], kind="stable")
-    codes = study["outcome"].to_numpy()[np.ix_(columns, order)].T
-    belongs = study["belongs"].to_numpy()[np.ix_(columns, order)].T == 1
-    shown = np.where(belongs & (codes != UNKNOWN), codes, len(_LOOKS) - 1)
-    tables = [(name, len(list(rows))) for name, rows in groupby(numbers["where"])]
-    heights = np.concatenate([np.full(count, max(_ROW, _LEAST / count)) for _, count in tables])
+    codes, belongs = (study[name].to_numpy()[np.ix_(columns, order)].T for name in ("outcome", "belongs"))
+    shown = np.where((belongs == 1) & (codes != UNKNOWN), codes, len(_LOOKS) - 1)
+    tables = numbers.groupby("where", sort=False).size()
+    heights = np.repeat(np.maximum(_ROW, _LEAST / tables), tables)
     edges = np.append(0, np.cumsum(heights))
+    borders = edges[np.append(0, np.cumsum(tables))]
     figure = style.new_figure(float(edges[-1]) + 1.1)
     left, right = figure.subplots(1, 2, width_ratios=(5, 1), sharey=True)
-    colors = ListedColormap(list(_LOOKS.values()))
     left.pcolormesh(
-        np.arange(len(columns) + 1), edges, shown, cmap=colors, vmin=-0.5, vmax=3.5, rasterized=True
+        np.arange(len(columns) + 1),
+        edges,
+        shown,
+        cmap=ListedColormap(list(_LOOKS.values())),
+        vmin=-0.5,
+        vmax=3.5,
+        rasterized=True,
     )
-    ends = np.cumsum([count for _, count in tables])
-    starts = np.append(0, ends[:-1])
-    left.set_ylim(edges[-1], 0)
-    names = [style.plain(name, 26) for name, _ in tables]
-    left.set_yticks([(edges[a] + edges[b]) / 2 for a, b in zip(starts, ends, strict=True)], names)
+    left.set(ylim=(edges[-1], 0), xlabel="interpretations, highest agreement first", xticks=[])
+    left.set_yticks((borders[1:] + borders[:-1]) / 2, [style.plain(name, 26) for name in tables.index])
     left.tick_params(axis="y", length=0)
     left.grid(visible=False)
-    for end in ends[:-1]:
-        left.axhline(edges[end], color="white", linewidth=1.0)
-    left.set_xlabel("interpretations, highest agreement first")
-    left.set_xticks([])
-    middle = (edges[1:] + edges[:-1]) / 2
-    right.barh(middle, numbers["value"], heights, color=_LOOKS["reproduced"], linewidth=0)
+    for border in borders[1:-1]:
+        left.axhline(border, color="white", linewidth=1.0)
+    right.barh(
+        (edges[1:] + edges[:-1]) / 2, numbers["value"], heights, color=_LOOKS["reproduced"], linewidth=0
+    )
     for share in (ROBUST, CONTRADICTED):
         right.axvline(share, color=style.INK, linewidth=0.6, linestyle=(0, (3, 2)))
-    right.set_xlim(0, 1)
-    right.set_xticks([0, 0.5, 1])
+    right.set(xlim=(0, 1), xticks=[0, 0.5, 1], xlabel="reproduced")
     style.set_percent(right.xaxis)
-    right.set_xlabel("reproduced")
     right.tick_params(axis="y", length=0, labelleft=False)
     right.grid(visible=False, axis="y")
     style.entries_below(figure, [(Patch(color=color), name) for name, color in _LOOKS.items()])
@@ -81,11 +78,8 @@ def outcome_map(study: xr.Dataset) -> style.Drawing:
 
 def _numbers(study: xr.Dataset) -> pd.DataFrame:
     """Claims by table, in each the most robust first."""
-    table = study[["where", "robustness", "share", "share_low", "share_high"]].to_dataframe().reset_index()
-    table["default"] = [OUTCOMES[code] for code in study["outcome"].sel(reading=0).values.tolist()]
-    table["place"] = study.indexes["table"].get_indexer(pd.Index(table["where"]))
-    table = table.sort_values(["place", "share"], ascending=[True, False], kind="stable").drop(
-        columns="place"
-    )
-    table.insert(0, "measure", "share")
-    return table.rename(columns={"share": "value", "share_low": "low", "share_high": "high"})
+    by_table = claims_of_readings(study).groupby("where", sort=False)
+    table = pd.concat(own.sort_values("share", ascending=False, kind="stable") for _, own in by_table)
+    names = {"share": "value", "share_low": "low", "share_high": "high"}
+    columns = ["measure", "claim", "where", "robustness", *names.values(), "default"]
+    return table.assign(measure="share").rename(columns=names)[columns]

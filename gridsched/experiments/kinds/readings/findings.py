@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from gridsched.experiments.claims import BoundClaim, Claim, ValueClaim
-from gridsched.experiments.kinds.readings.analysis import CLASSES, ClaimCondition, Importance
-from gridsched.experiments.kinds.readings.choices import Choice
+from gridsched.experiments.claims import BoundClaim, ValueClaim
+from gridsched.experiments.kinds.readings.analysis import CLASSES, ClaimCondition, Floats
+from gridsched.experiments.kinds.readings.choices import Choice, TestableClaim
 from gridsched.experiments.specification import Specification
 from gridsched.presentation.findings import NOTHING
 from gridsched.presentation.sentences import estimate_text, joined, listed, value_text
@@ -27,20 +26,15 @@ EFFECTS = ("largest importance", "significant", "not significant")
 
 def robust_claims(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """How many claims are of each class, of all and of those that the default misses; what decides."""
-    counts = numbers.groupby(["measure", "robustness_class"], sort=False)["value"].sum()
-    total, missed = (counts.get(name, pd.Series(dtype=float)) for name in specification.measures)
-    if not total.sum():
-        return NOTHING
-    lines = [f"Of {total.sum():.0f} claims, {_by_class(total)}."]
-    if missed.sum():
-        which = f"the {missed.sum():.0f} claims that the default interpretation does not reproduce"
-        lines.append(f"Of {which}, {_by_class(missed)}.")
-    return [*lines, str(attributes["most_important"])]
-
-
-def _by_class(counts: pd.Series) -> str:
-    known = ((name, int(counts.get(name, 0))) for name in CLASSES)
-    return joined([f"{number} {'is' if number == 1 else 'are'} {name}" for name, number in known if number])
+    lines: list[str] = []
+    kinds = {"claims": "claims", "claims_missed": "claims that the default interpretation does not reproduce"}
+    for measure, words in kinds.items():
+        own = numbers[numbers["measure"] == measure].groupby("robustness_class")["value"].sum()
+        known = [(own[name], name) for name in CLASSES if own.get(name)]
+        if known:
+            each = joined([f"{number:.0f} {'is' if number == 1 else 'are'} {name}" for number, name in known])
+            lines.append(f"Of {'the ' if lines else ''}{own.sum():.0f} {words}, {each}.")
+    return [*lines, str(attributes["most_important"])] if lines else NOTHING
 
 
 def deciding_choices(
@@ -48,14 +42,12 @@ def deciding_choices(
 ) -> list[str]:
     """Which choices matter most for most claims, and which for none."""
     counts = numbers[numbers["effect"].isin(EFFECTS[:2])].groupby("choice", sort=False)["value"].sum()
-    none = counts.index[counts == 0]
-    lines = [str(attributes["most_important"])]
-    if numbers["value"].sum() and len(none):
-        lines.append(f"Without significant importance for any claim: {listed(none, 12)}.")
-    return lines
+    none = counts.index[counts == 0].tolist() if numbers["value"].sum() else []
+    without = [f"Without significant importance for any claim: {listed(none, 12)}."] if none else []
+    return [str(attributes["most_important"]), *without]
 
 
-def most_important(largest: Mapping[str, int], total: int) -> str:
+def most_important(largest: Mapping[Any, int], total: int) -> str:
     """Choices by the number of contingent claims for which the importance of each is the largest.
 
     Parameters
@@ -73,22 +65,22 @@ def most_important(largest: Mapping[str, int], total: int) -> str:
         return f"None of the {total} contingent claims depends significantly on a choice."
     parts = [f"{largest[name]} on {name}" for name in first[:3] if largest[name]]
     which = joined([*parts, *([f"{others} on others"] if others else [])]).replace(" on ", " most on ", 1)
-    depend = "depends" if known == 1 else "depend"
-    return f"{known} of {total} contingent claims {depend} significantly on a choice: {which}."
+    return (
+        f"{known} of {total} contingent claims depend{'s' * (known == 1)} significantly on a choice: {which}."
+    )
 
 
 def outcomes(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """How many of the claims that the default reproduces are not robust, and which is the least robust."""
     own = numbers[numbers["default"] == "reproduced"]
-    fragile = own[own["robustness"] != "robust"].sort_values("value", kind="stable")
+    fragile = own[own["robustness"] != "robust"].sort_values("value", kind="stable").to_dict("records")
     if own.empty:
         return ["The default interpretation reproduces no claim."]
-    if fragile.empty:
+    if not fragile:
         return [f"All {len(own)} claims that the default interpretation reproduces are robust."]
-    last = fragile.iloc[0].to_dict()
     return [
         f"{len(fragile)} of {len(own)} claims that the default interpretation reproduces are not robust.",
-        f"The least robust of them is {last['claim']}: {estimate_text(last, share=True)} of the "
+        f"The least robust of them is {fragile[0]['claim']}: {estimate_text(fragile[0], share=True)} of the "
         "interpretations reproduce it.",
     ]
 
@@ -96,19 +88,19 @@ def outcomes(numbers: pd.DataFrame, specification: Specification, attributes: At
 # --- of claims ------------------------------------------------------------------------------------
 
 
-def condition_text(found: ClaimCondition | None, decided: Importance, choices: Sequence[Choice]) -> str:
+def condition_text(found: ClaimCondition | None, weights: Floats, choices: Sequence[Choice]) -> str:
     """When a claim holds, with the counts that support it, and the most important choice.
 
     Parameters
     ----------
     found : ClaimCondition, optional
         A significant condition.
-    decided : Importance
-        Importance of each choice.
+    weights : float64[3, k]
+        Importance of each choice, see `analysis.importance`.
     choices : sequence of Choice
         The choices.
     """
-    most = _most_important(decided, choices)
+    most = _most_important(weights, choices)
     if found is None:
         return f"No significant condition.{most or ' No choice has a significant importance.'}"
     where = " and ".join(_part_text(choices[choice], places) for choice, places in found.parts)
@@ -127,28 +119,20 @@ def _part_text(choice: Choice, places: Sequence[int]) -> str:
     """A choice with the values that a condition names, or with those that it does not, if these are fewer."""
     names = [choice.values[place].name for place in places]
     others = [choice.values[place].name for place in choice.drawn if place not in places]
-    if len(others) < len(names):
-        return f"{choice.name} is not {_alternatives(others)}"
-    return f"{choice.name} is {_alternatives(names)}"
+    is_not = "is not" if len(others) < len(names) else "is"
+    return f"{choice.name} {is_not} {joined(min(names, others, key=len), 'or')}"
 
 
-def _alternatives(names: Sequence[str]) -> str:
-    *some, last = names
-    return f"{', '.join(some)} or {last}" if some else last
-
-
-def _most_important(decided: Importance, choices: Sequence[Choice]) -> str:
+def _most_important(weights: Floats, choices: Sequence[Choice]) -> str:
     """The choice that matters most, where its interval excludes 0."""
-    if np.isnan(decided.mean).all():
+    first = int(np.nan_to_num(weights[0], nan=-np.inf).argmax())
+    row = dict(zip(("value", "low", "high"), weights[:, first], strict=True))
+    if not row["low"] > 0:
         return ""
-    first = int(np.nanargmax(decided.mean))
-    if not decided.low[first] > 0:
-        return ""
-    row = {"value": decided.mean[first], "low": decided.low[first], "high": decided.high[first]}
     return f" Largest importance: {choices[first].name}, {estimate_text(row, share=True)}."
 
 
-def contradicted_text(claim: Claim, ours: NDArray[np.float64]) -> str:
+def contradicted_text(claim: TestableClaim, ours: Floats) -> str:
     """What results instead of a claim that hardly any reading reproduces."""
     known = ours[np.isfinite(ours)]
     if not len(known):

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from gridsched import inference, results
 from gridsched.experiments import files
-from gridsched.experiments.claims import (
-    Claim,
-    InputClaim,
-    Outcome,
-    UntestableClaim,
-    evaluate,
-    load_claims,
-    studies_of,
-)
+from gridsched.experiments.claims import Claim, Outcome, evaluate, load_claims, studies_of
 from gridsched.experiments.collection import attrs_of
 from gridsched.experiments.kinds.readings import analysis, findings
 from gridsched.experiments.kinds.readings.choices import (
     ClaimLabels,
+    TestableClaim,
     belongs,
     can_matter,
     on_what_is_kept,
@@ -72,7 +65,7 @@ def judge_claims(
     own = [
         claim
         for claim in _claims(str(claims), checksum(claims))
-        if not isinstance(claim, InputClaim | UntestableClaim) and set(studies_of(claim)) == set(datasets)
+        if isinstance(claim, TestableClaim) and set(studies_of(claim)) == set(datasets)
     ]
     known = {
         name: {str(place): set(values.values.tolist()) for place, values in dataset.coords.items()}
@@ -122,43 +115,43 @@ def aggregate_readings_study(
         The dataset.
     """
     known = {claim.id: claim for claims in study.judged.values() for claim in claims}
-    rows = [
-        xr.concat([files.shared(path) for path in paths], "claim", combine_attrs="drop_conflicts")
-        for paths in parts
-    ]
-    raw = xr.concat(rows, "reading", combine_attrs="drop_conflicts")
+    raw = xr.concat(
+        [xr.concat(map(files.shared, paths), "claim", combine_attrs="drop_conflicts") for paths in parts],
+        "reading",
+        combine_attrs="drop_conflicts",
+    )
     # In the order of the ledger, without claims that the studies cannot answer as they are kept
-    answered = raw["claim"].values[(raw["outcome"].values != analysis.UNKNOWN).any(axis=0)]
-    order = [name for name in known if name in set(answered.tolist())]
-    raw = raw.sel(claim=order)
+    answered = raw["claim"].values[(raw["outcome"].values != analysis.UNKNOWN).any(axis=0)].tolist()
+    claims = {name: claim for name, claim in known.items() if name in answered}
+    raw = raw.sel(claim=list(claims)).assign_coords(reading=range(len(readings)))
     raw["only_on"] = raw["only_on"].isel(reading=0)
-    design = np.array(readings, np.int64)
     whole = xr.merge(
         [
-            _design(study, design),
-            raw.assign_coords(reading=range(len(design))),
-            _of_claims(study, design, raw, [known[name] for name in order]),
-            _of_readings(design, raw, [known[name] for name in order]),
+            _design(study, readings),
+            raw,
+            _of_claims(study, np.array(readings[1:], np.int64), raw, list(claims.values())),
+            _of_readings(raw, list(claims.values())),
         ]
     )
     whole = whole.merge(_counts(whole))
-    labels = [choice.name for choice in study.paper.choices]
-    for name, (text, units) in _MEANINGS.items():
-        whole[name].attrs = attrs_of(text, units)
-    for name in ("claims", "claims_missed", "claims_decided"):
-        whole[name].attrs = attrs_of(measure(name).words, measure(name).unit)
-    whole.attrs = {
+    counted = {name: (measure(name).words, measure(name).unit) for name in _COUNTED}
+    for name, (words, unit) in (_MEANINGS | counted).items():
+        whole[name].attrs = attrs_of(words, unit)
+    facts = {
         **study.described(paper=study.paper.paper, seed=study.seed),
-        "claims_left_out": len(known) - len(order),
+        "claims_left_out": len(known) - len(claims),
         "most_important": findings.most_important(
-            dict(zip(labels, whole["claims_decided"].values[:, 0].tolist(), strict=True)),
+            whole["claims_decided"].sel(effect=findings.EFFECTS[0]).to_series().to_dict(),
             int(whole["claims"].sel(robustness_class="contingent").sum()),
         ),
         "verified": 1,
         **results.provenance(),
     }
-    files.write(whole, target)
+    files.write(whole.assign_attrs(facts), target)
 
+
+_COUNTED = ("claims", "claims_missed", "claims_decided")
+"""Measures of the study, which have their words elsewhere."""
 
 _MEANINGS: dict[str, tuple[str, str]] = {
     "place": ("place of the value among those of the choice", "1"),
@@ -189,125 +182,113 @@ _MEANINGS: dict[str, tuple[str, str]] = {
 }
 
 
-def _design(study: ReadingsStudy, design: np.ndarray) -> xr.Dataset:
+def _design(study: ReadingsStudy, readings: Sequence[Sequence[int]]) -> xr.Dataset:
     """Readings and choices."""
-    choices = study.paper.choices
-    names = [[value.name for value in choice.values] for choice in choices]
-    values = [[own[place] for own, place in zip(names, row, strict=True)] for row in design.tolist()]
+    values = [[value.name for value in study.paper.values(reading)] for reading in readings]
     return xr.Dataset(
         {
-            "place": (("reading", "choice"), design.astype(np.int16)),
+            "place": (("reading", "choice"), np.array(readings, np.int16)),
             "value": (("reading", "choice"), np.array(values, dtype=object)),
         },
-        {"reading": range(len(design)), "choice": [choice.name for choice in choices]},
+        {"reading": range(len(readings)), "choice": [choice.name for choice in study.paper.choices]},
     )
 
 
 def _of_claims(
-    study: ReadingsStudy, design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]
+    study: ReadingsStudy, design: np.ndarray, raw: xr.Dataset, claims: Sequence[TestableClaim]
 ) -> xr.Dataset:
-    """How robust each claim is, which choices matter for it, and when it holds."""
-    outcome, ours = raw["outcome"].values[1:], raw["our_value"].values[1:]
+    """How robust each claim is, which choices matter for it, and when it holds, by the readings drawn."""
+    choices = study.paper.choices
+    outcome, ours = raw["outcome"].values[1:].T, raw["our_value"].values[1:].T
     judged = outcome != analysis.UNKNOWN
-    share = inference.share((outcome == analysis.REPRODUCED).sum(axis=0), judged.sum(axis=0))
-    partly = inference.share((outcome >= analysis.PARTLY).sum(axis=0), judged.sum(axis=0))
-    classes = [analysis.robustness(each) for each in share.value]
-    # Claims with the same outcomes have the same analysis
+    share, partly = (
+        inference.share((outcome >= least).sum(axis=1), judged.sum(axis=1))
+        for least in (analysis.REPRODUCED, analysis.PARTLY)
+    )
+    classes = analysis.robustness(share.value)
+    # Claims with the same outcomes, for which the same choices can matter, have the same analysis
     keys = [
-        (column.tobytes(), tuple(can_matter(choice, claim) for choice in study.paper.choices))
-        for column, claim in zip(outcome.T, claims, strict=True)
+        (row.tobytes(), tuple(can_matter(choice, claim) for choice in choices))
+        for row, claim in zip(outcome, claims, strict=True)
     ]
     found = {
-        key: _analysed(design[1:], outcome[:, place], np.flatnonzero(key[1]))
+        key: _analysed(design[judged[place]], outcome[place, judged[place]], np.array(key[1]))
         for place, key in enumerate(keys)
         if classes[place] == "contingent"
     }
     is_significant = dict(zip(found, analysis.significant([each[1] for each in found.values()]), strict=True))
-    unknown = analysis.Importance(*np.full((3, design.shape[1]), np.nan))
-    weights = [found[key][0] if key in found else unknown for key in keys]
-    texts = []
-    for place, (claim, key) in enumerate(zip(claims, keys, strict=True)):
-        text = ""
+    weights = np.full((3, len(claims), len(choices)), np.nan)
+    texts = [f"Judged for {only_on} only." if only_on else "" for only_on in raw["only_on"].values]
+    for place, key in enumerate(keys):
         if key in found:
-            holding = found[key][1] if is_significant[key] else None
-            text = findings.condition_text(holding, weights[place], study.paper.choices)
+            weights[:, place], holding = found[key]
+            shown = holding if is_significant[key] else None
+            texts[place] += f" {findings.condition_text(shown, weights[:, place], choices)}"
         elif classes[place] == "contradicted":
-            text = findings.contradicted_text(claim, ours[judged[:, place], place])
-        only_on = str(raw["only_on"].values[place])
-        texts.append(f"Judged for {only_on} only. {text}".strip() if only_on else text)
-    columns: dict[str, Any] = {
-        **_with_bounds("share", share),
-        **_with_bounds("partly_share", partly),
-        "robustness": np.array(classes, dtype=object),
-        "condition": np.array(texts, dtype=object),
-        "where": np.array([claim.where for claim in claims], dtype=object),
-        "statement": np.array([claim.statement for claim in claims], dtype=object),
+            texts[place] += f" {findings.contradicted_text(claims[place], ours[place, judged[place]])}"
+    columns = {
+        "robustness": classes,
+        "condition": [text.strip() for text in texts],
+        "where": [claim.where for claim in claims],
+        "statement": [claim.statement for claim in claims],
     }
-    own = [[each[bound] for each in weights] for bound in range(3)]
-    names = ("importance", "importance_low", "importance_high")
     return xr.Dataset(
-        {name: ("claim", column) for name, column in columns.items()}
-        | {name: (("claim", "choice"), np.array(each)) for name, each in zip(names, own, strict=True)}
+        _with_bounds("share", "claim", share)
+        | _with_bounds("partly_share", "claim", partly)
+        | {name: ("claim", np.array(column, dtype=object)) for name, column in columns.items()}
+        | _with_bounds("importance", ("claim", "choice"), weights)
     )
 
 
-def _with_bounds(name: str, estimate: inference.Estimate) -> dict[str, Any]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+def _with_bounds(name: str, dims: str | tuple[str, ...], estimate: Iterable[Any]) -> dict[str, Any]:
+    """Variables of an estimate: value, lower and upper bound."""
+    return {f"{name}{end}": (dims, part) for end, part in zip(("", "_low", "_high"), estimate, strict=False)}
 
 
 def _analysed(
     design: np.ndarray, outcome: np.ndarray, able: np.ndarray
-) -> tuple[analysis.Importance, analysis.ClaimCondition | None]:
-    """Importance of choices for a claim, and when it holds; of those that can matter for it."""
-    judged = outcome != analysis.UNKNOWN
-    whole = np.full((3, design.shape[1]), np.nan)
-    if not len(able):
-        return analysis.Importance(*whole), None
-    part, holds = design[np.ix_(judged, able)], outcome[judged] == analysis.REPRODUCED
-    whole[:, able] = analysis.importance(part, holds)
-    found = analysis.condition(part, holds)
-    if found is not None:
-        parts = tuple((int(able[choice]), places) for choice, places in found.parts)
-        found = replace(found, parts=parts)
-    return analysis.Importance(*whole), found
+) -> tuple[np.ndarray, analysis.ClaimCondition | None]:
+    """Importance of the choices that can matter for a claim, and when it holds."""
+    holds = outcome == analysis.REPRODUCED
+    weights = np.full((3, len(able)), np.nan)
+    if able.any():
+        weights[:, able] = analysis.importance(design[:, able], holds)
+    # A choice with one value is in no condition
+    return weights, analysis.condition(np.where(able, design, 0), holds)
 
 
 def _counts(whole: xr.Dataset) -> xr.Dataset:
     """Numbers of claims: by table and class, and by choice and how much that matters for them."""
-    where, called = whole["where"].values, whole["robustness"].values
-    missed = whole["outcome"].values[0] == analysis.NOT
-    cells = np.array(
-        [
-            [(where == table) & (called == name) for name in analysis.CLASSES]
-            for table in whole["table"].values
-        ]
-    )
+    claims = whole[["where", "robustness"]].to_dataframe()
+    missed = claims[whole["outcome"].values[0] == analysis.NOT]
+    cells = [
+        pd.crosstab(own["where"], own["robustness"])
+        .reindex(index=whole["table"].values, columns=analysis.CLASSES, fill_value=0)
+        .astype(np.int64)
+        for own in (claims, missed)
+    ]
     weights, is_significant = whole["importance"].values, whole["importance_low"].values > 0
-    highest = np.nan_to_num(weights, nan=-np.inf)
-    first = is_significant & (highest == highest.max(axis=1, keepdims=True))
+    first = is_significant & (weights == np.fmax.reduce(weights, axis=1, keepdims=True))
     effects = (first, is_significant & ~first, np.isfinite(weights) & ~is_significant)
-    own = ("table", "robustness_class")
     return xr.Dataset(
         {
-            "claims": (own, cells.sum(axis=-1)),
-            "claims_missed": (own, (cells & missed).sum(axis=-1)),
+            "claims": (("table", "robustness_class"), cells[0]),
+            "claims_missed": (("table", "robustness_class"), cells[1]),
             "claims_decided": (("choice", "effect"), np.sum(effects, axis=1).T),
         },
         {"robustness_class": list(analysis.CLASSES), "effect": list(findings.EFFECTS)},
     )
 
 
-def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -> xr.Dataset:
+def _of_readings(raw: xr.Dataset, claims: Sequence[TestableClaim]) -> xr.Dataset:
     """Which readings agree with most tables, and which claims no reading reproduces together."""
-    outcome = raw["outcome"].values
+    outcome, where = raw["outcome"].values, [claim.where for claim in claims]
     reproduced = outcome == analysis.REPRODUCED
     counts = (raw["belongs"].values == 1) & (outcome != analysis.UNKNOWN)
-    tables, shares = analysis.agreement(reproduced, counts, [claim.where for claim in claims])
-    sizes = [sum(claim.where == table for claim in claims) for table in tables]
-    first = analysis.halves(sizes)
-    chosen = analysis.choose(shares, first).rename_axis("direction").to_xarray().drop_vars("direction")
+    tables, shares = analysis.agreement(reproduced, counts, where)
+    first = analysis.halves([where.count(table) for table in tables])
     pairs = analysis.contradictions(reproduced[1:], counts[1:])
-    names = [claim.id for claim in claims]
+    chosen = analysis.choose(shares, first).rename_axis("direction").to_xarray().drop_vars("direction")
     return xr.Dataset(
         {
             "agreement": (("reading", "table"), shares),
@@ -316,15 +297,10 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
             "not_dominated": ("reading", analysis.not_dominated(shares).astype(np.int8)),
             "pair_claims": (
                 ("pair", "side"),
-                np.array([[names[pair.one], names[pair.other]] for pair in pairs], dtype=object).reshape(
-                    -1, 2
-                ),
+                raw["claim"].values.astype(object)[pairs[["one", "other"]].to_numpy()],
             ),
-            "pair_expected": ("pair", np.array([pair.expected for pair in pairs], np.float64)),
-            "pair_readings": (
-                ("pair", "side"),
-                np.array([pair.alone for pair in pairs], np.int64).reshape(-1, 2),
-            ),
+            "pair_expected": ("pair", pairs["expected"].to_numpy()),
+            "pair_readings": (("pair", "side"), pairs[["one_alone", "other_alone"]].to_numpy()),
         },
         {"table": tables},
     ).merge(chosen)

@@ -27,7 +27,6 @@ from gridsched.experiments.kinds.readings.choices import (
     load_readings,
     on_what_is_kept,
     read_as,
-    readings_file,
     together,
     with_changes,
 )
@@ -186,6 +185,11 @@ def study_of(**changes: Any) -> ReadingsStudy:
     return ReadingsStudy.model_validate({**STUDY, **changes})
 
 
+def claims_in(folder: Path) -> list[Any]:
+    """Claims of the study."""
+    return list(load_claims([folder / "claims.yaml"]))
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working directory with the study made."""
@@ -316,7 +320,7 @@ def test_paths_reach_members_by_name_value_place_and_all_of_them() -> None:
 
 def test_claims_are_about_the_labels_that_a_reading_means(tmp_path: Path) -> None:
     write_files(tmp_path)
-    order, of_all, of_narrow = load_claims([tmp_path / "claims.yaml"])[:3]
+    order, of_all, of_narrow = claims_in(tmp_path)[:3]
     labels = ClaimLabels(without={"group": ("short narrow",)}, instead={"estimates": {"requested": "actual"}})
     source = read_as(order, labels).source
     assert source is not None
@@ -341,7 +345,7 @@ def test_another_variable_may_be_meant(tmp_path: Path) -> None:
     relative = {**WAIT, "relative_to": {"variable": "wait_time_mean"}, "form": "ratio"}
     claim = {**CLAIMS["claims"][2], "ours": {**relative, "variable": "wait_time_p95"}}
     write_files(tmp_path, claims={**CLAIMS, "claims": [CLAIMS["claims"][0], claim]})
-    order, bound = load_claims([tmp_path / "claims.yaml"])
+    order, bound = claims_in(tmp_path)
     labels = ClaimLabels(
         instead={
             "variable": {"wait_time_mean": "response_time_mean"},
@@ -359,7 +363,7 @@ def test_another_variable_may_be_meant(tmp_path: Path) -> None:
 def test_choices_matter_only_for_what_they_can_change(tmp_path: Path) -> None:
     write_files(tmp_path)
     paper = load_readings(tmp_path / "readings.yaml")
-    order, of_all, *_, elsewhere = load_claims([tmp_path / "claims.yaml"])
+    order, of_all, *_, elsewhere = claims_in(tmp_path)
     assert [can_matter(choice, order) for choice in paper.choices] == [True, True, True]
     assert [can_matter(choice, of_all) for choice in paper.choices] == [True, True, False]
     assert [can_matter(choice, elsewhere) for choice in paper.choices] == [False, False, False]
@@ -402,7 +406,7 @@ def test_claims_about_several_labels_on_those_that_are_kept(
         ],
     }
     write_files(tmp_path, claims=claims)
-    (claim,) = load_claims([tmp_path / "claims.yaml"])
+    (claim,) = claims_in(tmp_path)
     known = {"base": {name: set(labels) for name, labels in kept.items()}}
     found, text = on_what_is_kept(claim, known)
     assert isinstance(found, OrderClaim)
@@ -659,7 +663,6 @@ def test_readings_that_come_with_gridsched_fit_their_study(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
-    assert readings_file(path.stem) == path
     studies = [
         study
         for file in sorted((REPOSITORY / "config" / "studies").glob("*.yaml"))
@@ -670,5 +673,6 @@ def test_readings_that_come_with_gridsched_fit_their_study(
     assert studies
     for study in studies:
         study.check_files()
+        assert study.readings_file == path
         assert study.paper.paper == path.stem
         assert study.judged
