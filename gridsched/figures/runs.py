@@ -292,7 +292,7 @@ def compare(runs: Mapping[str, xr.Dataset]) -> style.Drawing:
     waits = {label: np.sort(metrics["wait_time"][common]) for label, metrics in values.items()}
     axes = figure.add_subplot(grid[1])
     _waits_panel(axes, waits, styles)
-    style.legend_below(figure, axes.get_lines(), labels, columns=4)
+    style.entries_below(figure, list(zip(axes.get_lines(), labels, strict=True)), columns=4)
     return figure, numbers
 
 
