@@ -149,6 +149,11 @@ def new_figure(height: float, *, dense: bool = False) -> Figure:
     return Figure(figsize=(WIDTH, height), layout=layout)
 
 
+def headline(figure: Figure, text: str) -> None:
+    """Title of the whole figure, at the top left."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize=8.5, fontweight="bold")
+
+
 # --- texts ----------------------------------------------------------------------------------------
 
 
@@ -341,6 +346,14 @@ def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], room
         if len(best) > room / 2:
             break
     return best
+
+
+def label_rows(axes: Axes, names: Sequence[str], limit: int = 22) -> None:
+    """Make the y axis one row a name, of at most `limit` characters, the first at the top."""
+    axes.set_yticks(range(len(names)), [plain(name, limit) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
 
 
 def set_percent(axis: Axis) -> None:
