@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from gridsched.figures import style
 
-_JOBS, _WORK, _OTHER = (str(color) for color in sns.color_palette("colorblind").as_hex()[0:3])
+_JOBS, _WORK, _OTHER = style.COLORS[:3]
+_UNKNOWN = "not known for this log"
 _SHOWN = (
     "arrivals_hour",
     "arrivals_weekday",
@@ -44,98 +45,67 @@ def workload_characterisation(characterisation: xr.Dataset) -> style.Drawing:
         Columns variable, label (of its dimension), value.
     """
     figure = style.new_figure(6.9)
-    grid = figure.subplots(3, 2)
-    figure.suptitle(_title(characterisation), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
-    _arrivals_hour(grid[0, 0], characterisation)
-    _arrivals_weekday(grid[0, 1], characterisation)
-    _sizes(grid[1, 0], characterisation)
-    _times(grid[1, 1], characterisation)
-    _accuracy(grid[2, 0], characterisation)
-    _weeks(grid[2, 1], characterisation)
-    return figure, _numbers(characterisation)
-
-
-def _numbers(dataset: xr.Dataset) -> pd.DataFrame:
-    parts = []
-    for name in _SHOWN:
-        values = dataset[name]
-        labels = values[values.dims[0]].to_numpy().astype(str)
-        parts.append(pd.DataFrame({"variable": name, "label": labels, "value": values.to_numpy()}))
-    return pd.concat(parts, ignore_index=True)
+    (hours, weekdays), (sizes, times), (accuracy, weeks) = figure.subplots(3, 2)
+    style.headline(figure, _title(characterisation))
+    clock = style.plain(characterisation.attrs.get("clock", "time zone not known"), 90)
+    by_clock = "\n".join(textwrap.wrap(f"({clock})", 46))
+    _bars(hours, characterisation["arrivals_hour"])
+    hours.set(title="Arrivals by hour", xlabel=f"hour of the day\n{by_clock}", ylabel="jobs an hour")
+    hours.xaxis.set_major_locator(FixedLocator([0, 6, 12, 18, 23]))
+    _bars(weekdays, characterisation["arrivals_weekday"])
+    weekdays.set(title="Arrivals by weekday", xlabel=f"day of the week\n{by_clock}", ylabel="jobs a day")
+    weekdays.set_xticks(range(7), [str(day)[:3] for day in characterisation["weekday"].to_numpy()])
+    _sizes(sizes, characterisation)
+    _times(times, characterisation)
+    _accuracy(accuracy, characterisation)
+    _bars(weeks, characterisation["jobs_per_week"], 1.0)
+    weeks.set(title="Jobs a week", xlabel="weeks since the first submission", ylabel="jobs")
+    weeks.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    shown = {name: characterisation[name] for name in _SHOWN}
+    labels = {name: characterisation[values.dims[0]].to_numpy() for name, values in shown.items()}
+    tables = [
+        pd.DataFrame({"variable": name, "label": labels[name].astype(str), "value": values.to_numpy()})
+        for name, values in shown.items()
+    ]
+    return figure, pd.concat(tables, ignore_index=True)
 
 
 def _title(dataset: xr.Dataset) -> str:
-    parts = [style.plain(dataset.attrs.get("workload", ""))]
-    if "jobs" in dataset.attrs:
-        parts.append(f"{dataset.attrs['jobs']:,} jobs".replace(",", "\N{THIN SPACE}"))
-    load = float(dataset["offered_load"])
-    parts.append(f"offered load {load:.2f}" if np.isfinite(load) else "offered load unknown")
-    return " \N{MIDDLE DOT} ".join(parts)
+    jobs, load = dataset.attrs.get("jobs"), float(dataset["offered_load"])
+    parts = [
+        style.plain(dataset.attrs.get("workload", "")),
+        "" if jobs is None else f"{jobs:,} jobs".replace(",", "\N{THIN SPACE}"),
+        f"offered load {load:.2f}" if np.isfinite(load) else "offered load unknown",
+    ]
+    return " \N{MIDDLE DOT} ".join(filter(None, parts))
 
 
-def _clock(dataset: xr.Dataset) -> str:
-    """Second line of the label of a time axis: by which clock."""
-    clock = style.plain(dataset.attrs.get("clock", "time zone not known"), 90)
-    return "\n".join(textwrap.wrap(f"({clock})", 46))
-
-
-def _bars(axes: Axes, values: xr.DataArray, color: str, width: float = 0.8) -> bool:
-    """Bars at 0, 1, 2 ...; False if there is nothing to draw."""
+def _bars(axes: Axes, values: xr.DataArray, width: float = 0.8) -> None:
+    """Bars at 0, 1, 2 ..., if anything is known."""
     heights = values.to_numpy()
-    if not np.isfinite(heights).any():
-        style.no_data(axes, "not known for this log")
-        return False
-    axes.bar(np.arange(len(heights)), np.nan_to_num(heights), width, color=color)
-    axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    return True
-
-
-def _arrivals_hour(axes: Axes, dataset: xr.Dataset) -> None:
-    axes.set_title("Arrivals by hour")
-    if _bars(axes, dataset["arrivals_hour"], _JOBS):
-        axes.xaxis.set_major_locator(FixedLocator([0, 6, 12, 18, 23]))
-        axes.set(xlabel=f"hour of the day\n{_clock(dataset)}", ylabel="jobs an hour")
-
-
-def _arrivals_weekday(axes: Axes, dataset: xr.Dataset) -> None:
-    axes.set_title("Arrivals by weekday")
-    if _bars(axes, dataset["arrivals_weekday"], _JOBS):
-        axes.set_xticks(range(7), [str(day)[:3] for day in dataset["weekday"].to_numpy()])
-        axes.set(xlabel=f"day of the week\n{_clock(dataset)}", ylabel="jobs a day")
+    if np.isfinite(heights).any():
+        axes.bar(np.arange(len(heights)), np.nan_to_num(heights), width, color=_JOBS)
+        axes.grid(visible=False, axis="x")
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+    else:
+        style.no_data(axes, _UNKNOWN)
 
 
 def _sizes(axes: Axes, dataset: xr.Dataset) -> None:
-    axes.set_title("Sizes")
     labels = [str(label).replace("-", "\N{EN DASH}") for label in dataset["size_class"].to_numpy()]
     places = np.arange(len(labels))
-    shares = (("jobs", "size_share", _JOBS, -0.2, ""), ("work", "work_share", _WORK, 0.2, "////"))
-    for label, name, color, shift, hatch in shares:
-        heights = np.nan_to_num(dataset[name].to_numpy())
-        axes.bar(
-            places + shift,
-            heights,
-            0.4,
-            color=color,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
-            label=label,
-        )
+    for label, color, shift, hatch in (("jobs", _JOBS, -0.2, ""), ("work", _WORK, 0.2, "////")):
+        heights = np.nan_to_num(dataset["size_share" if label == "jobs" else "work_share"].to_numpy())
+        looks: dict[str, Any] = {"color": color, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+        axes.bar(places + shift, heights, 0.4, label=label, **looks)
     crowded = len(labels) > 5
-    axes.set_xticks(
-        places,
-        labels,
-        rotation=45 if crowded else 0,
-        ha="right" if crowded else "center",
-        rotation_mode="anchor",
-    )
+    turn, side = (45, "right") if crowded else (0, "center")
+    axes.set_xticks(places, labels, rotation=turn, ha=side, rotation_mode="anchor")
     axes.tick_params(axis="x", pad=2)
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set(xlabel="processors", ylabel="share")
+    style.set_percent(axes.yaxis)
+    axes.set(title="Sizes", xlabel=f"processors{_left_out(dataset, 'size')}", ylabel="share")
     axes.legend()
-    _note_unknown(axes, dataset, "unknown_size", "size")
 
 
 def _times(axes: Axes, dataset: xr.Dataset) -> None:
@@ -145,18 +115,18 @@ def _times(axes: Axes, dataset: xr.Dataset) -> None:
         ("requested time", "requested_time_quantile", _WORK, (0, (5, 1.5))),
         ("interarrival time", "interarrival_quantile", _OTHER, (0, (1.5, 1.5))),
     )
-    known = [curve for curve in curves if np.isfinite(dataset[curve[1]].to_numpy()).any()]
+    values = {label: dataset[name] for label, name, _, _ in curves}
+    known = [curve for curve in curves if values[curve[0]].notnull().any()]
     if not known:
-        style.no_data(axes, "not known for this log")
+        style.no_data(axes, _UNKNOWN)
         return
-    for label, name, color, dashes in known:
-        axes.plot(dataset[name], dataset["quantile"], color=color, linestyle=dashes, label=label)
-    everything = np.concatenate([dataset[name].to_numpy() for _, name, _, _ in known])
-    style.set_axis(axes.xaxis, everything, "s", log=True, ticks=6)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    for label, _, color, dashes in known:
+        axes.plot(values[label], dataset["quantile"], color=color, linestyle=dashes, label=label)
+    style.set_axis(axes.xaxis, np.concatenate([*values.values()]), "s", log=True, ticks=6)
+    style.set_percent(axes.yaxis)
     axes.set(xlabel="time", ylabel="share at or below", ylim=(0, 1.02))
-    missing = "requested time" not in [label for label, *_ in known]
-    title = "no requested times in this log" if missing else None
+    asked = values["requested time"].notnull().any()
+    title = None if asked else "no requested times in this log"
     axes.legend(title=title, title_fontsize=7, alignment="left", handlelength=1.8, fontsize=7)
 
 
@@ -169,25 +139,15 @@ def _accuracy(axes: Axes, dataset: xr.Dataset) -> None:
     edges = dataset["accuracy_bin"].to_numpy()
     width = edges[1] - edges[0]
     axes.bar(edges[:-1], shares[:-1], 0.9 * width, align="edge", color=_JOBS)
-    axes.bar(
-        [1 + 2 * width], shares[-1:], 0.9 * width, align="edge", color=_WORK, hatch="////", edgecolor="white"
-    )
+    above: dict[str, Any] = {"color": _WORK, "hatch": "////", "edgecolor": "white"}
+    axes.bar([1 + 2 * width], shares[-1:], 0.9 * width, align="edge", **above)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1, 1 + 2.45 * width], ["0", "0.25", "0.5", "0.75", "1", ">1"])
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set(xlabel="run time / requested time", ylabel="share of jobs")
-    _note_unknown(axes, dataset, "unknown_accuracy", "accuracy")
+    style.set_percent(axes.yaxis)
+    axes.set(xlabel=f"run time / requested time{_left_out(dataset, 'accuracy')}", ylabel="share of jobs")
 
 
-def _weeks(axes: Axes, dataset: xr.Dataset) -> None:
-    axes.set_title("Jobs a week")
-    if _bars(axes, dataset["jobs_per_week"], _JOBS, 1.0):
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.set(xlabel="weeks since the first submission", ylabel="jobs")
-
-
-def _note_unknown(axes: Axes, dataset: xr.Dataset, name: str, what: str) -> None:
-    """Number of the jobs that a panel leaves out."""
-    count = int(dataset[name]) if name in dataset else 0
-    if count:
-        axes.set_xlabel(f"{axes.get_xlabel()}\n(jobs of unknown {what} left out: {count})")
+def _left_out(dataset: xr.Dataset, what: str) -> str:
+    """Line of a label: the number of the jobs that a panel leaves out."""
+    count = int(dataset.get(f"unknown_{what}", 0))
+    return f"\n(jobs of unknown {what} left out: {count})" if count else ""

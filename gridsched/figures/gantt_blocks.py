@@ -1,13 +1,14 @@
-"""What Gantt charts share: rectangles of jobs, the panel of a cluster, and numbers of jobs where they fit."""
+"""What Gantt charts share: rectangles of jobs, where they are, what they say, and numbers where they fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from colorsys import hls_to_rgb
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_hex
@@ -15,15 +16,30 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from gridsched.errors import ConfigurationError
 from gridsched.figures import hover, style
+from gridsched.metrics.nodes import WHOLE_GPU
+
+CORES = "cores"
+"""Resource of a rectangle that is of processors; GPUs are called gpu0, gpu1 ..."""
 
 _GOLDEN = 0.618034
 """Share of the circle of hues from one job to the next: no two of some dozens are the same."""
 
 
-@dataclass(frozen=True)
-class GanttBlock:
-    """A rectangle of the chart: processors `first` to `first + processors - 1` from start to end."""
+class Lane(NamedTuple):
+    """Processors of a cluster or a node, or thousandths of a GPU, drawn one upon the other."""
+
+    bottom: float = 0.0
+    unit: float = 1.0
+    size: int = 0
+
+
+class GanttBlock(NamedTuple):
+    """A rectangle of the chart: units `first` to `first + processors - 1` of a lane from start to end.
+
+    The lane is that of a resource of a cluster, or of a node where nodes are drawn.
+    """
 
     cluster: int
     job: int
@@ -32,6 +48,65 @@ class GanttBlock:
     start: int
     end: int
     late: bool = False
+    resource: str = CORES
+    lane: Lane = Lane()
+
+    @property
+    def rows(self) -> tuple[float, float]:
+        """Where it begins and ends upwards."""
+        low = self.lane.bottom + self.lane.unit * self.first
+        return low, low + self.lane.unit * self.processors
+
+
+# --- which processors -----------------------------------------------------------------------------
+
+
+def packed(
+    run: xr.Dataset,
+    pieces: Iterable[tuple[int, int, str, int]],
+    lanes: Mapping[tuple[int, str], Lane],
+    names: Sequence[str],
+) -> Iterator[GanttBlock]:
+    """Rectangles of pieces, on the lowest units of their lanes that are free.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run that names clusters.
+    pieces : iterable of tuples
+        Segment, cluster or node, resource, and how many units of it the segment has there.
+    lanes : mapping
+        Lane of each resource of each cluster or node.
+    names : sequence of str
+        Names of the clusters or nodes.
+
+    Raises
+    ------
+    ConfigurationError
+        If more is used than there is.
+    """
+    start, end, job = (run[f"segment_{name}"].to_numpy().tolist() for name in ("start", "end", "job"))
+    free_at = {key: np.full(lane.size, np.iinfo(np.int64).min) for key, lane in lanes.items()}
+    # A segment of no duration frees what it has for others that start at the same instant.
+    ordered = sorted(pieces, key=lambda piece: (start[piece[0]], end[piece[0]] > start[piece[0]]))
+    for segment, owner, resource, wanted in ordered:
+        lane = free_at[owner, resource]
+        free = lane <= start[segment]
+        if free.sum() < wanted:
+            raise ConfigurationError(
+                f"{names[owner]} has {free.sum()} free {resource} at {start[segment]} s, but job "
+                f"{job[segment]} runs on {wanted}: the run is not a valid schedule"
+            )
+        for first, count in _places(free, wanted):
+            lane[first : first + count] = end[segment]
+            where = (owner, job[segment], first, count, start[segment], end[segment])
+            yield GanttBlock(*where, resource=resource, lane=lanes[owner, resource])
+
+
+def _places(free: NDArray[np.bool_], wanted: int) -> list[tuple[int, int]]:
+    """The lowest gap that is wide enough as (first, count); else the lowest free units in pieces."""
+    fitting = [(first, wanted) for first, width in runs(free) if width >= wanted]
+    return fitting[:1] or runs(free & (np.cumsum(free) <= wanted))
 
 
 def runs(chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -50,6 +125,9 @@ def table(blocks: Iterable[GanttBlock], names: Sequence[str], job_numbers: NDArr
     return pd.DataFrame(rows, columns=columns)
 
 
+# --- drawing --------------------------------------------------------------------------------------
+
+
 def color(job: int) -> str:
     """Colour of a job; no other of a small run has it."""
     lightness = (0.72, 0.8, 0.87)[job % 3]
@@ -58,10 +136,8 @@ def color(job: int) -> str:
 
 def frame(axes: Axes, processors: int, title: str) -> None:
     """Make the y axis the processors of a cluster."""
-    axes.set_ylim(0, processors)
+    axes.set(ylim=(0, processors), ylabel="processors", title=title)
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_ylabel("processors")
-    axes.set_title(title)
     axes.spines["top"].set_visible(True)
 
 
@@ -71,21 +147,33 @@ def draw(
     job_numbers: NDArray[np.int64],
     edge: str = style.INK,
     width: float = 0.6,
+    *,
+    nodes: Sequence[str] = (),
 ) -> None:
-    """Rectangles in the colours of their jobs, which say what they are."""
-    rectangles = [Rectangle((b.start, b.first), b.end - b.start, b.processors) for b in blocks]
-    faces = [color(block.job) for block in blocks]
-    drawn = PatchCollection(rectangles, facecolor=faces, edgecolor=edge, linewidth=width)
-    hover.say(
-        drawn,
-        [
-            f"job {job_numbers[b.job]}: {b.processors:,} processors\n"
-            f"{b.start:,} to {b.end:,} s, runs {style.duration(b.end - b.start)}"
-            + ("\nends after its deadline" if b.late else "")
-            for b in blocks
-        ],
+    """Rectangles in the colours of their jobs, which say what they are, and where if there are nodes."""
+    drawn = PatchCollection(
+        [Rectangle((b.start, b.rows[0]), b.end - b.start, b.rows[1] - b.rows[0]) for b in blocks],
+        facecolor=[color(b.job) for b in blocks],
+        edgecolor=edge,
+        linewidth=width,
+        zorder=2,
     )
+    texts = [
+        f"job {job_numbers[b.job]}: {_amount(b)}{f' of {nodes[b.cluster]}' if nodes else ''}\n"
+        f"{b.start:,} to {b.end:,} s, runs {style.duration(b.end - b.start)}"
+        + ("\nends after its deadline" if b.late else "")
+        for b in blocks
+    ]
+    hover.say(drawn, texts)
     axes.add_collection(drawn, autolim=False)
+
+
+def _amount(block: GanttBlock) -> str:
+    """What a job has, in words."""
+    if block.resource == CORES:
+        return f"{block.processors:,} processors"
+    share = "" if block.processors == WHOLE_GPU else f"{100 * block.processors / WHOLE_GPU:g} % of "
+    return f"{share}GPU {block.resource.removeprefix('gpu')}"
 
 
 def label(
@@ -93,32 +181,13 @@ def label(
 ) -> None:
     """Write job numbers where they fit, smaller in small rectangles, upright in narrow ones if they may."""
     for block in blocks:
-        rows = (block.first, block.first + block.processors)
-        label_in(axes, (block.start, block.end), rows, str(job_numbers[block.job]), may_stand=may_stand)
-
-
-def label_in(
-    axes: Axes,
-    times: tuple[float, float],
-    rows: tuple[float, float],
-    text: str,
-    *,
-    may_stand: bool = False,
-) -> None:
-    """Write a text into a rectangle if it fits."""
-    corners = axes.transData.transform(np.column_stack([times, rows]))
-    width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
-    upright = may_stand and width < height and width < 0.7 * 7 * len(text)
-    along, across = (height, width) if upright else (width, height)
-    size = min(7.0, across * 0.9, along / (0.7 * len(text)))
-    if size < 3.5:
-        return
-    axes.text(
-        sum(times) / 2,
-        sum(rows) / 2,
-        text,
-        fontsize=size,
-        rotation=90 if upright else 0,
-        ha="center",
-        va="center_baseline" if not upright else "center",
-    )
+        text, times = str(job_numbers[block.job]), (block.start, block.end)
+        corners = axes.transData.transform(np.column_stack([times, block.rows]))
+        width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
+        upright = may_stand and width < height and width < 0.7 * 7 * len(text)
+        along, across = (height, width) if upright else (width, height)
+        size = min(7.0, across * 0.9, along / (0.7 * len(text)))
+        if size >= 3.5:
+            turn, middle = (90, "center") if upright else (0, "center_baseline")
+            place = (sum(times) / 2, sum(block.rows) / 2)
+            axes.text(*place, text, fontsize=size, rotation=turn, ha="center", va=middle)

@@ -8,16 +8,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from gridsched import inference
 from gridsched.errors import ConfigurationError
-from gridsched.figures import panels, style
-from gridsched.figures.panels import ShownMetric
+from gridsched.figures import style
 from gridsched.metrics.jobs import (
-    NOT_STARTED,
     batch_means,
     busy_processors,
     job_metrics,
@@ -37,13 +34,17 @@ MAX_CLUSTERS = 12
 MAX_RUNS = 20
 """Most runs that one figure compares."""
 
-_MEANS = (
-    ShownMetric("wait_time", "mean wait", "s", 0.0),
-    ShownMetric("response_time", "mean response", "s", 0.0),
-    ShownMetric("bounded_slowdown", "mean bounded slowdown", "1", 1.0),
-)
+_MEANS: dict[str, tuple[str, style.Unit, float]] = {
+    "wait_time": ("mean wait", "s", 0.0),
+    "response_time": ("mean response", "s", 0.0),
+    "bounded_slowdown": ("mean bounded slowdown", "1", 1.0),
+}
+"""Label, unit and smallest possible value of each measure whose means are compared."""
+
 _MAX_POINTS = 2000
 """Steps of a distribution that can be told apart."""
+
+_FRAGMENTATION = "fragmentation"
 
 
 # --- load -----------------------------------------------------------------------------------------
@@ -68,34 +69,29 @@ def load(run: xr.Dataset, clusters: Sequence[str] = (), bins: int = 200) -> styl
     tuple of Figure and DataFrame
         Columns cluster ("" for all), bin_time (left edge, s), utilisation, waiting_jobs.
     """
-    started = run["start_time"].to_numpy() != NOT_STARTED
-    if not started.any():
-        raise ConfigurationError("no job of this run was started: there is no load to show")
-    first = float(run["submit_time"].to_numpy()[started].min())
-    last = float(run["end_time"].to_numpy()[started].max())
-    edges = np.linspace(first, max(last, first + 1), bins + 1)
-    parts = [_series(run, name, edges) for name in clusters or ("",)]
+    edges = _edges(run, bins)
+    names = clusters or [""]
+    parts = [_series(run, name, edges) for name in names]
     numbers = pd.concat(parts, ignore_index=True)
-    rows = len(parts)
-    figure = style.new_figure(3.4 if rows == 1 else 0.9 + 0.95 * rows, dense=rows > 1)
-    _title(figure, str(run.attrs.get("title", "")))
-    shape = (2, 1) if rows == 1 else (rows, 2)
-    grid = figure.subplots(*shape, sharex=True, sharey=False if rows == 1 else "col", squeeze=False)
-    looks = style.scheme_styles(clusters or [""])
-    most_waiting = max(1.0, float(numbers["waiting_jobs"].max()))
-    for part, row in zip(parts, [grid[:, 0]] if rows == 1 else grid, strict=True):
-        name = str(part["cluster"].iloc[0])
-        color = looks[name].color
-        _share_panel(row[0], part, edges, color)
-        _steps(row[1], part["waiting_jobs"].to_numpy(), edges, color)
-        _count_axis(row[1], most_waiting)
-        if name:
-            row[0].set_title(style.plain(name))
+    one, rows = len(names) == 1, len(names)
+    figure = style.new_figure(3.4 if one else 0.9 + 0.95 * rows, dense=not one)
+    style.headline(figure, style.plain(run.attrs.get("title", ""), 100))
+    shape = (2, 1) if one else (rows, 2)
+    grid = figure.subplots(*shape, sharex=True, sharey=False if one else "col", squeeze=False)
+    looks = style.scheme_styles(names)
+    for name, part, (use, queue) in zip(names, parts, grid.reshape(rows, 2), strict=True):
+        _shares(use, part["utilisation"], edges, looks[name].color)
+        if part["utilisation"].isna().all():
+            text = "not known: the run does not say on which processors jobs run"
+            use.text(0.5, 0.5, text, transform=use.transAxes, ha="center", va="center", color=style.FAINT)
+        _steps(queue, part["waiting_jobs"], edges, looks[name].color)
+        queue.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        queue.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
+        queue.set_ylim(0, max(1.0, numbers["waiting_jobs"].max()) * 1.06)
+        use.set_title(style.plain(name))
     for axes in grid[-1]:
-        style.set_axis(axes.xaxis, edges, "s", ticks=9 if rows == 1 else 5)
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_xlabel("time")
-    if rows == 1:
+        _time_axis(axes, edges, 9 if one else 5)
+    if one:
         grid[0, 0].set_ylabel("utilisation")
         grid[1, 0].set_ylabel("waiting jobs")
         figure.align_ylabels()
@@ -105,16 +101,27 @@ def load(run: xr.Dataset, clusters: Sequence[str] = (), bins: int = 200) -> styl
     return figure, numbers
 
 
+def _edges(run: xr.Dataset, bins: int) -> Floats:
+    """Edges of equal parts of the time from the first submission to the last end."""
+    first, last = observed(run)
+    if np.isnan(first):
+        raise ConfigurationError("no job of this run was started: there is nothing to show over time")
+    return np.linspace(first, max(last, first + 1), bins + 1)
+
+
 def _series(run: xr.Dataset, cluster: str, edges: Floats) -> pd.DataFrame:
     """Averages of a cluster, or of all, between the edges."""
-    part, size = run, float(run["cluster_processors"].sum())
+    part = run
     if cluster:
-        index = [str(name) for name in run["cluster"].to_numpy()].index(cluster)
-        size = float(run["cluster_processors"].to_numpy()[index])
-        inside = np.flatnonzero(run["segment_cluster"].to_numpy() == index)
-        part = run.isel(segment=inside, job=_started_on(run, index))
-    known = "segment_job" in run
-    busy = time_average(busy_processors(part), edges) / size if known else np.full(len(edges) - 1, np.nan)
+        index = run["cluster"].to_numpy().astype(str).tolist().index(cluster)
+        inside = run["segment_cluster"].to_numpy() == index
+        job, start = run["segment_job"].to_numpy(), run["segment_start"].to_numpy()
+        # A job waits where its first execution is; one that spans several clusters, on each
+        begun = np.unique(job[inside & (start == run["start_time"].to_numpy()[job])])
+        part = run.isel(cluster=[index], segment=np.flatnonzero(inside), job=begun)
+    busy: Floats | float = np.nan
+    if "segment_job" in run:
+        busy = time_average(busy_processors(part), edges) / float(part["cluster_processors"].sum())
     return pd.DataFrame(
         {
             "cluster": cluster,
@@ -125,35 +132,23 @@ def _series(run: xr.Dataset, cluster: str, edges: Floats) -> pd.DataFrame:
     )
 
 
-def _started_on(run: xr.Dataset, cluster: int) -> NDArray[np.int64]:
-    """Jobs whose first execution is on a cluster; a job that spans several counts on each."""
-    job, start = run["segment_job"].to_numpy(), run["segment_start"].to_numpy()
-    here = (run["segment_cluster"].to_numpy() == cluster) & (start == run["start_time"].to_numpy()[job])
-    return np.unique(job[here])
-
-
-def _share_panel(axes: Axes, part: pd.DataFrame, edges: Floats, color: str) -> None:
-    values = part["utilisation"].to_numpy()
-    axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set_ylim(0, max(1.0, float(np.nanmax(values, initial=0.0))) * 1.04)
-    if np.isnan(values).all():
-        text = "not known: the run does not say on which processors jobs run"
-        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=style.FAINT)
-        return
+def _shares(axes: Axes, values: pd.Series, edges: Floats, color: str) -> None:
+    """Steps of shares of a whole."""
     _steps(axes, values, edges, color)
+    axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    style.set_percent(axes.yaxis)
+    axes.set_ylim(0, np.nanmax([*values, 1.0]) * 1.04)
 
 
-def _steps(axes: Axes, values: Floats, edges: Floats, color: str) -> None:
-    closed = np.append(values, values[-1])
+def _steps(axes: Axes, values: pd.Series, edges: Floats, color: str) -> None:
+    closed = np.append(values, values.iloc[-1])
     axes.fill_between(edges, closed, step="post", color=color, alpha=0.35, linewidth=0)
     axes.step(edges, closed, where="post", color=color, linewidth=0.8)
 
 
-def _count_axis(axes: Axes, most: float) -> None:
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
-    axes.set_ylim(0, most * 1.06)
+def _time_axis(axes: Axes, edges: Floats, ticks: int) -> None:
+    style.set_axis(axes.xaxis, edges, "s", ticks=ticks)
+    axes.set(xlim=(edges[0], edges[-1]), xlabel="time")
 
 
 # --- use of resources -----------------------------------------------------------------------------
@@ -177,82 +172,50 @@ def utilisation(run: xr.Dataset, bins: int = 200) -> style.Drawing:
         what is there that is used). Rows of the resource "fragmentation" have what is of no use to typical
         jobs as used, what is free as there.
     """
-    first, last = observed(run)
-    if np.isnan(first):
-        raise ConfigurationError("no job of this run was started: there is no use to show")
-    edges = np.linspace(first, max(last, first + 1), bins + 1)
-    parts, titles = _resources(run, edges)
-    figure = style.new_figure(0.8 + 1.15 * len(parts))
-    _title(figure, str(run.attrs.get("title", "")))
-    grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False)[:, 0]
-    looks = style.scheme_styles(list(titles))
-    for axes, (name, part) in zip(grid, parts.items(), strict=True):
-        color = looks[name].color
-        drawn = part["share"] if name == "fragmentation" else part["used"]
-        _percent_axis(axes)
-        _steps(axes, drawn.to_numpy(), edges, color)
-        if name != "fragmentation" and (part["there"] < 1 - 1e-9).any():
-            there = np.append(part["there"].to_numpy(), part["there"].iloc[-1])
-            axes.step(edges, there, where="post", color=style.INK, linewidth=0.8, linestyle=(0, (3, 1.5)))
-            axes.fill_between(
-                edges,
-                there,
-                1.0,
-                step="post",
-                facecolor="none",
-                edgecolor=style.FAINT,
-                hatch="////",
-                linewidth=0,
-            )
-        axes.set_title(titles[name])
-    style.set_axis(grid[-1].xaxis, edges, "s", ticks=9)
-    grid[-1].set_xlim(edges[0], edges[-1])
-    grid[-1].set_xlabel("time")
-    return figure, pd.concat(parts.values(), ignore_index=True)
+    edges = _edges(run, bins)
+    uses = _uses(run, edges)
+    figure = style.new_figure(0.8 + 1.15 * len(uses))
+    style.headline(figure, style.plain(run.attrs.get("title", ""), 100))
+    grid = figure.subplots(len(uses), 1, sharex=True, squeeze=False)[:, 0]
+    looks = style.scheme_styles(uses)
+    parts = []
+    for axes, (name, (use, most, title)) in zip(grid, uses.items(), strict=True):
+        used, there = (time_average(each, edges) / most for each in use)
+        columns = {"used": used, "there": there, "share": use.share(edges)}
+        part = pd.DataFrame({"bin_time": edges[:-1], "resource": name, **columns})
+        parts.append(part)
+        axes.set_title(title)
+        _shares(axes, part["share" if name == _FRAGMENTATION else "used"], edges, looks[name].color)
+        if name != _FRAGMENTATION and (there < 1 - 1e-9).any():
+            closed = np.append(there, there[-1])
+            axes.step(edges, closed, where="post", color=style.INK, linewidth=0.8, linestyle=(0, (3, 1.5)))
+            out = {"facecolor": "none", "edgecolor": style.FAINT, "hatch": "////", "linewidth": 0}
+            axes.fill_between(edges, closed, 1.0, step="post", **out)
+    _time_axis(grid[-1], edges, 9)
+    return figure, pd.concat(parts, ignore_index=True)
 
 
-def _resources(run: xr.Dataset, edges: Floats) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Averages between edges and the title of the panel of each resource, and of fragmentation."""
-    whole = np.array([edges[0], edges[-1]])
-    if "piece_segment" not in run:
-        size = int(run["cluster_processors"].sum())
-        always = ResourceUse(busy_processors(run), steps([min(0, int(edges[0]))], [size]))
-        uses = {"cores": always}
-        most = {"cores": float(size)}
+def _uses(run: xr.Dataset, edges: Floats) -> dict[str, tuple[ResourceUse, float, str]]:
+    """Use of each resource, what there is of it where nothing is out, and a title with the mean."""
+    whole, on_nodes = edges[[0, -1]], "piece_segment" in run
+    if on_nodes:
+        resources = resource_use(run)
     else:
-        uses = resource_use(run)
-        most = {name: float(use.whole.value[0]) for name, use in uses.items()}
-    titles = {
-        name: f"{RESOURCES[name]} in use: {100 * use.share(whole)[0]:.1f} %"
-        + (" of what is not out (hatched: out)" if (use.whole.value < most[name]).any() else "")
-        for name, use in uses.items()
-    }
-    if "piece_segment" in run:
-        resource, uses["fragmentation"] = fragmentation(run)
-        most["fragmentation"] = most[resource]
-        share = uses["fragmentation"].share(whole)[0]
+        size = int(run["cluster_processors"].sum())
+        always = steps([min(0, int(edges[0]))], [size])
+        resources = {"cores": ResourceUse(busy_processors(run), always)}
+    uses = {}
+    for name, use in resources.items():
+        most = float(use.whole.value[0])
+        out = " of what is not out (hatched: out)" if (use.whole.value < most).any() else ""
+        uses[name] = (use, most, f"{RESOURCES[name]} in use: {100 * use.share(whole)[0]:.1f} %{out}")
+    if on_nodes:
+        name, use = fragmentation(run)
+        share = use.share(whole)[0]
         mean = "none was free" if np.isnan(share) else f"{100 * share:.1f} %"
-        titles["fragmentation"] = f"free {RESOURCES[resource]} of no use to typical jobs: {mean}"
-    parts = {
-        name: pd.DataFrame(
-            {
-                "bin_time": edges[:-1],
-                "resource": name,
-                "used": time_average(use.part, edges) / most[name],
-                "there": time_average(use.whole, edges) / most[name],
-                "share": use.share(edges),
-            }
-        )
-        for name, use in uses.items()
-    }
-    return parts, titles
-
-
-def _percent_axis(axes: Axes) -> None:
-    """Let the y axis be shares of a whole."""
-    axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set_ylim(0, 1.04)
+        title = f"free {RESOURCES[name]} of no use to typical jobs: {mean}"
+        uses[_FRAGMENTATION] = (use, uses[name][1], title)
+    return uses
 
 
 # --- several runs ---------------------------------------------------------------------------------
@@ -276,70 +239,48 @@ def compare(runs: Mapping[str, xr.Dataset]) -> style.Drawing:
     labels = list(runs)
     values = {label: job_metrics(run) for label, run in runs.items()}
     common = ~np.any([np.isnan(metrics["wait_time"]) for metrics in values.values()], axis=0)
-    if not common.any():
+    jobs = int(common.sum())
+    if not jobs:
         raise ConfigurationError("no job was started in all of these runs: there is nothing to compare")
-    numbers = _means(values, common, {label: relaxations(run) for label, run in runs.items()})
+    rows = []
+    for label, run in runs.items():
+        memory = relaxations(run)
+        for name in _MEANS:
+            batches = batch_means(values[label][name][common])
+            found = inference.mean(*batches, serial=True, relaxations=memory)
+            rows.append((label, name, float(found.value), float(found.low), float(found.high), jobs))
+    numbers = pd.DataFrame(rows, columns=["run", "measure", "mean", "low", "high", "jobs"])
     height = 0.5 + 0.21 * max(len(labels), 2)
     figure = style.new_figure(height + 3.2)
     workloads = dict.fromkeys(str(run.attrs.get("workload", "")) for run in runs.values())
-    _title(figure, f"{', '.join(workloads)}: {_counted(common)}")
+    without = f", without {len(common) - jobs:,} that not all runs started" if jobs < len(common) else ""
+    style.headline(figure, style.plain(f"{', '.join(workloads)}: {jobs:,} jobs{without}", 100))
     grid = figure.add_gridspec(2, 1, height_ratios=[height, 2.7])
-    upper = grid[0].subgridspec(1, len(_MEANS))
     styles = style.scheme_styles(labels)
-    for column, metric in enumerate(_MEANS):
-        axes = figure.add_subplot(upper[column])
-        _means_panel(axes, numbers[numbers["measure"] == metric.name], metric, labels, styles)
-    waits = {label: np.sort(metrics["wait_time"][common]) for label, metrics in values.items()}
+    upper = grid[0].subgridspec(1, len(_MEANS)).subplots(sharey=True, squeeze=False)[0]
+    for axes, name in zip(upper, _MEANS, strict=True):
+        _means_panel(axes, numbers[numbers["measure"] == name], name, styles)
     axes = figure.add_subplot(grid[1])
-    _waits_panel(axes, waits, styles)
-    style.legend_below(figure, axes.get_lines(), labels, columns=4)
+    _waits_panel(axes, {label: metrics["wait_time"][common] for label, metrics in values.items()}, styles)
+    style.entries_below(figure, list(zip(axes.get_lines(), labels, strict=True)), columns=4)
     return figure, numbers
 
 
-def _title(figure: Figure, text: str) -> None:
-    figure.suptitle(style.plain(text, 100), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
-
-
-def _counted(common: NDArray[np.bool_]) -> str:
-    """How many jobs are compared, and how many not."""
-    left_out = int(np.count_nonzero(~common))
-    text = f"{np.count_nonzero(common):,} jobs"
-    return f"{text}, without {left_out:,} that not all runs started" if left_out else text
-
-
-def _means(
-    values: Mapping[str, Mapping[str, Floats]], common: NDArray[np.bool_], memory: Mapping[str, float]
-) -> pd.DataFrame:
-    rows = []
-    for label, metrics in values.items():
-        for metric in _MEANS:
-            found = inference.mean(
-                *batch_means(metrics[metric.name][common]), serial=True, relaxations=memory[label]
-            )
-            bounds = (float(found.value), float(found.low), float(found.high))
-            rows.append((label, metric.name, *bounds, int(np.count_nonzero(common))))
-    return pd.DataFrame(rows, columns=["run", "measure", "mean", "low", "high", "jobs"])
-
-
 def _means_panel(
-    axes: Axes,
-    rows: pd.DataFrame,
-    metric: ShownMetric,
-    labels: list[str],
-    styles: Mapping[str, style.SchemeStyle],
+    axes: Axes, rows: pd.DataFrame, measure: str, styles: Mapping[str, style.SchemeStyle]
 ) -> None:
-    places = panels.scheme_rows(axes, labels)
+    label, unit, smallest = _MEANS[measure]
     # Labels of runs are longer than those of schemes.
-    axes.set_yticks(range(len(labels)), [style.plain(label, 32) for label in labels])
-    shown = rows[["mean", "low", "high"]].to_numpy(np.float64)
-    log = style.needs_log(shown[:, 0], 30)
-    shown = np.maximum(shown, metric.smallest)
-    style.set_axis(axes.xaxis, shown, metric.unit, log=log, ticks=4, floor=None if log else metric.smallest)
-    for row in panels.each_row(rows):
-        place, look = places[row.run], styles[row.run]
-        axes.hlines(place, max(row.low, metric.smallest), row.high, color=look.color, linewidth=1.4)
-        axes.plot([row.mean], [place], marker=look.marker, color=look.color, clip_on=False)
-    axes.set_xlabel(metric.label)
+    style.label_rows(axes, rows["run"].tolist(), 32)
+    log = style.needs_log(rows["mean"], 30)
+    shown = rows[["mean", "low", "high"]].clip(lower=smallest)
+    style.set_axis(axes.xaxis, shown, unit, log=log, ticks=4, floor=None if log else smallest)
+    looks = [styles[run] for run in rows["run"]]
+    colors = [look.color for look in looks]
+    axes.hlines(range(len(rows)), shown["low"], rows["high"], colors=colors, linewidth=1.4)
+    for place, (mean, look) in enumerate(zip(rows["mean"], looks, strict=True)):
+        axes.plot([mean], [place], marker=look.marker, color=look.color, clip_on=False)
+    axes.set_xlabel(label)
 
 
 def _waits_panel(axes: Axes, waits: Mapping[str, Floats], styles: Mapping[str, style.SchemeStyle]) -> None:
@@ -347,21 +288,16 @@ def _waits_panel(axes: Axes, waits: Mapping[str, Floats], styles: Mapping[str, s
     together = np.concatenate([*waits.values()])
     log = style.needs_log(together, 100)
     low, high = style.set_axis(axes.xaxis, together, "s", log=log, ticks=9, floor=None if log else 0.0)
-    for label, ordered in waits.items():
+    for label, own in waits.items():
+        times, shares = _distribution(own)
         look = style.line_options(styles[label]) | {"marker": ""}
-        times, shares = _distribution(ordered)
         axes.step([low, *times, high], [0.0, *shares, 1.0], where="post", **look)
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set_xlabel("wait time")
-    axes.set_ylabel("jobs that waited no longer")
+    style.set_percent(axes.yaxis)
+    axes.set(ylim=(0, 1.02), xlabel="wait time", ylabel="jobs that waited no longer")
 
 
-def _distribution(ordered: Floats) -> tuple[Floats, Floats]:
+def _distribution(waits: Floats) -> tuple[Floats, Floats]:
     """Times and shares of the jobs that waited no longer, at most so many as can be told apart."""
-    last = np.append(ordered[1:] != ordered[:-1], True)
-    times, shares = ordered[last], (np.flatnonzero(last) + 1) / len(ordered)
-    if len(times) > _MAX_POINTS:
-        kept = np.unique(np.linspace(0, len(times) - 1, _MAX_POINTS).astype(np.int64))
-        times, shares = times[kept], shares[kept]
-    return times, shares
+    times, counts = np.unique(waits, return_counts=True)
+    kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MAX_POINTS)).astype(np.int64))
+    return times[kept], np.cumsum(counts)[kept] / len(waits)

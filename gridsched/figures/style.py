@@ -7,12 +7,11 @@ through `plain`, which keeps it from being read as a formula.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal, ParamSpec
 
@@ -21,13 +20,14 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.scale import SymmetricalLogScale
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from gridsched.figures import hover
@@ -46,6 +46,9 @@ Unit = Literal["s", "1"]
 
 Parameters = ParamSpec("Parameters")
 Dashes = tuple[float, ...]
+
+_METADATA = ("Creator", "Date", "Format", "Type")
+"""What an SVG says of itself unless it is told not to."""
 
 WIDTH = 7.0
 INK = "#222222"
@@ -115,7 +118,7 @@ def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) ->
     """Write a figure as SVG and PNG and its numbers as CSV: `stem.svg`, `stem.png`, `stem.csv`.
 
     The same figure gives the same bytes again: files carry no dates and no random identifiers. Each file is
-    written whole or not at all.
+    written whole or not at all. The figure keeps their resolution.
 
     Returns
     -------
@@ -124,49 +127,31 @@ def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) ->
     """
     base = Path(stem)
     svg, png, csv = (base.with_name(f"{base.name}.{suffix}") for suffix in ("svg", "png", "csv"))
+    # Not by `savefig`, which would draw the figure once more to lay it out
     with matplotlib.style.context(["default", _STYLE], after_reset=True):
         with atomic_write(svg) as path:
             texts = hover.prepare(figure)
-            with _resolution(figure):
-                FigureCanvasSVG(figure).print_svg(path, metadata={"Date": None, "Creator": None})
-            drawn = hover.spoken(path.read_text(encoding="utf-8"), texts)
-            path.write_text(_shortened(drawn), encoding="utf-8")
-        with atomic_write(png) as path, _resolution(figure):
+            figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
+            FigureCanvasSVG(figure).print_svg(path, metadata=dict.fromkeys(_METADATA))
+            hover.finish(path, texts)
+        with atomic_write(png) as path:
+            # The SVG has left it at 72
+            figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
             FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
     with atomic_write(csv) as path:
         numbers.to_csv(path, index=False, lineterminator="\n")
     return svg, png, csv
 
 
-@contextlib.contextmanager
-def _resolution(figure: Figure) -> Iterator[None]:
-    """The figure at the resolution of files; `savefig` would draw it once more to lay it out."""
-    canvas, dpi = figure.canvas, figure.dpi
-    figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
-    try:
-        yield
-    finally:
-        figure.set_dpi(dpi)
-        figure.set_canvas(canvas)
-
-
-def _shortened(svg: str) -> str:
-    """An SVG with coordinates to a hundredth of a point and without indentation: half as long, as good."""
-    # Texts, which stand between tags, keep their digits
-    return re.sub(r">\s*\n\s*<", ">\n<", re.sub(r"<[^>]*>", _shortened_tag, svg))
-
-
-def _shortened_tag(found: re.Match[str]) -> str:
-    """A tag without digits, names of groups and turns by nothing that cannot be seen."""
-    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", found[0])
-    tag = re.sub(r' transform="rotate\(-?0 [^"]*"', "", tag)
-    return re.sub(r'^<g id="\w+"', "<g", tag)
-
-
 def new_figure(height: float, *, dense: bool = False) -> Figure:
     """Empty figure of page width and `height` inches; the layout keeps texts apart, `dense` just so."""
     layout = ConstrainedLayoutEngine(h_pad=0.02, hspace=0.0) if dense else ConstrainedLayoutEngine()
     return Figure(figsize=(WIDTH, height), layout=layout)
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Title of the whole figure, at the top left."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize=8.5, fontweight="bold")
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -192,13 +177,9 @@ class SchemeStyle:
     dashes: Dashes
 
 
+_PALETTE = sns.color_palette("colorblind").as_hex()
 # The palette's yellow is too pale for lines on white: olive stands for it. Its light pink comes last.
-_OLIVE = "#857c00"
-_COLORS: tuple[str, ...] = (
-    *(sns.color_palette("colorblind").as_hex()[i] for i in (0, 1, 2, 3, 4, 9, 5, 7)),
-    _OLIVE,
-    sns.color_palette("colorblind").as_hex()[6],
-)
+COLORS: tuple[str, ...] = (*(_PALETTE[i] for i in (0, 1, 2, 3, 4, 9, 5, 7)), "#857c00", _PALETTE[6])
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 _DASHES: tuple[Dashes, ...] = (
     (),
@@ -209,17 +190,13 @@ _DASHES: tuple[Dashes, ...] = (
     (3, 1, 1, 1, 1, 1),
     (4, 3),
 )
-_RECORDED_STYLE = SchemeStyle(INK, "*", ())
 
 
 def scheme_styles(schemes: Iterable[str]) -> dict[str, SchemeStyle]:
     """Style of each scheme of a study, by its place in the study; recorded waits are always black."""
+    looks = map(SchemeStyle, cycle(COLORS), cycle(_MARKERS), cycle(_DASHES))
     simulated = [scheme for scheme in schemes if scheme != RECORDED]
-    styles = {
-        scheme: SchemeStyle(_COLORS[i % len(_COLORS)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)])
-        for i, scheme in enumerate(simulated)
-    }
-    return {**styles, RECORDED: _RECORDED_STYLE}
+    return {**dict(zip(simulated, looks, strict=False)), RECORDED: SchemeStyle(INK, "*", ())}
 
 
 def line_options(style: SchemeStyle) -> dict[str, Any]:
@@ -240,28 +217,22 @@ _LINEAR_STEPS = (
 )
 
 
-def _durations(**factors: tuple[float, ...]) -> tuple[float, ...]:
-    """Increasing durations: factors of each unit."""
-    units = {"seconds": 1, "minutes": _MINUTE, "hours": _HOUR, "days": _DAY}
-    return tuple(factor * units[unit] for unit, several in factors.items() for factor in several)
-
-
-# From sparse to dense: an axis takes the first that gives it enough labels.
-_LOG_DURATIONS = (
-    _durations(seconds=(1,), minutes=(1,), hours=(1,), days=(1, 100, 10_000)),
-    _durations(seconds=(1, 10), minutes=(1, 10), hours=(1, 6), days=(1, 10, 100, 1000, 10_000)),
-    _durations(
-        seconds=(1, 3, 10, 30),
-        minutes=(1, 3, 10, 30),
-        hours=(1, 3, 10),
-        days=(1, 3, 10, 30, 100, 300, 1000, 3000, 10_000),
-    ),
-    _durations(
-        seconds=(1, 2, 5, 10, 20, 30),
-        minutes=(1, 2, 5, 10, 20, 30),
-        hours=(1, 2, 3, 6, 12),
-        days=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000),
-    ),
+# Factors of each unit, from sparse to dense: an axis takes the first that gives it enough labels.
+_LOG_DURATIONS = tuple(
+    tuple(
+        factor * unit for unit, own in zip((1, _MINUTE, _HOUR, _DAY), factors, strict=True) for factor in own
+    )
+    for factors in (
+        ((1,), (1,), (1,), (1, 100, 10_000)),
+        ((1, 10), (1, 10), (1, 6), (1, 10, 100, 1000, 10_000)),
+        ((1, 3, 10, 30), (1, 3, 10, 30), (1, 3, 10), (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)),
+        (
+            (1, 2, 5, 10, 20, 30),
+            (1, 2, 5, 10, 20, 30),
+            (1, 2, 3, 6, 12),
+            (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000),
+        ),
+    )
 )
 _LOG_NUMBERS = tuple(
     tuple(factor * 10.0**power for power in range(-4, 13, step) for factor in factors)
@@ -285,7 +256,7 @@ def needs_log(values: ArrayLike, ratio: float = 10) -> bool:
 
 
 def set_axis(
-    axis: Axis,
+    axis: XAxis | YAxis,
     values: ArrayLike,
     unit: Unit,
     *,
@@ -312,10 +283,9 @@ def set_axis(
     data = np.asarray(values, np.float64)
     data = data[np.isfinite(data)]
     low, high = (float(data.min()), float(data.max())) if len(data) else (0.0, 1.0)
-    linear = _LINEAR_BELOW[unit]
-    limits = _log_limits(axis, low, high, linear) if log else _linear_limits(low, high, floor)
-    _set_limits(axis, *limits)
-    axis.set_major_locator(_locator(limits, unit, log, ticks))
+    limits, locator = _log(axis, low, high, unit, ticks) if log else _linear(low, high, unit, ticks, floor)
+    axis.axes.set(**{f"{axis.axis_name}lim": limits})
+    axis.set_major_locator(locator)
     axis.set_major_formatter(_Values(unit))
     axis.set_minor_locator(NullLocator())
     return limits
@@ -329,54 +299,40 @@ class _Values(FuncFormatter):
         self.unit = " s" if unit == "s" else ""
 
 
-def _set_limits(axis: Axis, low: float, high: float) -> None:
-    axes = axis.axes
-    if axis is axes.xaxis:
-        axes.set_xlim(low, high)
-    else:
-        axes.set_ylim(low, high)
+def _linear(
+    low: float, high: float, unit: Unit, ticks: int, floor: float | None
+) -> tuple[tuple[float, float], Locator]:
+    """Limits and ticks of a linear axis."""
+    begin = low if floor is None else floor
+    margin = 0.06 * (high - begin) or 1.0
+    limits = (begin - margin if floor is None else floor, high + margin)
+    length = limits[1] - limits[0]
+    if unit == "1" or length < 2:
+        return limits, MaxNLocator(ticks)
+    step = next((each for each in _LINEAR_STEPS if length / each <= ticks), _LINEAR_STEPS[-1])
+    return limits, FixedLocator(
+        (np.arange(np.ceil(limits[0] / step), np.floor(limits[1] / step) + 1) * step).tolist()
+    )
 
 
-def _set_scale(axis: Axis, scale: str, **options: Any) -> None:
-    if axis is axis.axes.xaxis:
-        axis.axes.set_xscale(scale, **options)
-    else:
-        axis.axes.set_yscale(scale, **options)
-
-
-def _linear_limits(low: float, high: float, floor: float | None) -> tuple[float, float]:
-    if floor is not None:
-        low = floor
-    margin = 0.06 * (high - low) or 1.0
-    return (low if floor is not None else low - margin), high + margin
-
-
-def _log_limits(axis: Axis, low: float, high: float, linear: float) -> tuple[float, float]:
+def _log(
+    axis: XAxis | YAxis, low: float, high: float, unit: Unit, ticks: int
+) -> tuple[tuple[float, float], Locator]:
+    """Limits and ticks of an axis that becomes logarithmic, with a linear beginning if there are zeros."""
+    choices = _LOG_DURATIONS if unit == "s" else _LOG_NUMBERS
     if low > 0:
-        _set_scale(axis, "log")
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         margin = max((high / low) ** 0.06, 1.15)
-        return low / margin, high * margin
-    _set_scale(axis, "symlog", linthresh=linear, linscale=_LINEAR_SCALE)
-    return -0.25 * linear, max(high, linear) * 1.6
-
-
-def _locator(limits: tuple[float, float], unit: Unit, log: bool, ticks: int) -> FixedLocator | MaxNLocator:
-    low, high = limits
-    if log:
-        choices = _LOG_DURATIONS if unit == "s" else _LOG_NUMBERS
-        if low > 0:
-            return FixedLocator(_log_ticks(low, high, choices, ticks))
-        linear = _LINEAR_BELOW[unit]
-        decades = np.log10(high / linear)
-        room = ticks * decades / (decades + _LINEAR_SCALE)
-        # A label where the linear part ends would touch that at 0.
-        return FixedLocator([0.0, *_log_ticks(2 * linear, high, choices, room)])
-    if unit == "1":
-        return MaxNLocator(ticks)
-    step = next((s for s in _LINEAR_STEPS if (high - low) / s <= ticks), _LINEAR_STEPS[-1])
-    if high - low < 2:
-        return MaxNLocator(ticks)
-    return FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
+        limits = (low / margin, high * margin)
+        return limits, FixedLocator(_log_ticks(*limits, choices, ticks))
+    linear = _LINEAR_BELOW[unit]
+    scale = SymmetricalLogScale(axis, linthresh=linear, linscale=_LINEAR_SCALE)
+    axis.axes.set(**{f"{axis.axis_name}scale": scale})
+    end = max(high, linear) * 1.6
+    decades = np.log10(end / linear)
+    room = ticks * decades / (decades + _LINEAR_SCALE)
+    # A label where the linear part ends would touch that at 0.
+    return (-0.25 * linear, end), FixedLocator([0.0, *_log_ticks(2 * linear, end, choices, room)])
 
 
 def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], room: float) -> list[float]:
@@ -392,6 +348,14 @@ def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], room
     return best
 
 
+def label_rows(axes: Axes, names: Sequence[str], limit: int = 22) -> None:
+    """Make the y axis one row a name, of at most `limit` characters, the first at the top."""
+    axes.set_yticks(range(len(names)), [plain(name, limit) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
 def set_percent(axis: Axis) -> None:
     """Label the ticks of shares in per cent, with as many digits as they need."""
     axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
@@ -399,41 +363,21 @@ def set_percent(axis: Axis) -> None:
 
 def no_data(axes: Axes, text: str) -> None:
     """Say in an empty panel why it is empty."""
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
+    axes.set_axis_off()
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=FAINT, wrap=True)
 
 
-def legend_below(
-    figure: Figure,
-    handles: Sequence[Any],
-    labels: Sequence[str],
-    *,
-    columns: int = 5,
-    title: str | None = None,
-) -> None:
-    """Legend under all panels, in as many columns as fit, at most `columns`."""
-    texts = [plain(label, 34) for label in labels]
-    if handles:
-        widest = 0.42 + 0.06 * max(len(text) for text in texts)
+def entries_below(figure: Figure, entries: Sequence[tuple[Any, str]], *, columns: int = 5) -> None:
+    """Legend of handles with their texts under all panels, in as many columns as fit, at most `columns`."""
+    texts = [plain(text, 34) for _, text in entries]
+    if texts:
+        widest = 0.42 + 0.06 * max(map(len, texts))
         figure.legend(
-            list(handles),
+            [handle for handle, _ in entries],
             texts,
             loc="outside lower center",
-            ncols=max(1, min(columns, len(handles), int(WIDTH / widest))),
-            title=title,
-            title_fontsize=8,
+            ncols=max(1, min(columns, len(texts), int(WIDTH / widest))),
         )
-
-
-def entries_below(
-    figure: Figure, entries: Sequence[tuple[Any, str]], *, columns: int = 5, title: str | None = None
-) -> None:
-    """Legend as `legend_below` gives it, of handles with their texts."""
-    handles, texts = [handle for handle, _ in entries], [text for _, text in entries]
-    legend_below(figure, handles, texts, columns=columns, title=title)
 
 
 def scheme_handle(style: SchemeStyle) -> Line2D:

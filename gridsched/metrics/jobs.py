@@ -204,7 +204,7 @@ def relaxations(run: xr.Dataset, since: SinceName = "submit") -> float:
     Each cluster of a grid has a queue of its own, see `relaxations_of_queues`. NaN for fewer than three jobs
     that ran.
     """
-    waited, submit, until = _waits(run, since)
+    waited, submit, until = waits(run, since)
     where = np.zeros(len(waited), np.int64)
     if "segment_job" in run and run.sizes["cluster"] > 1:
         where[:] = -1
@@ -322,13 +322,13 @@ def queue_length(run: xr.Dataset, since: SinceName = "submit") -> Steps:
 
     A job whose user gives up waits until then.
     """
-    waited, submit, until = _waits(run, since)
+    waited, submit, until = waits(run, since)
     ones = np.ones(int(waited.sum()), np.int64)
     return steps(np.concatenate([submit[waited], until[waited]]), np.concatenate([ones, -ones]))
 
 
-def _waits(run: xr.Dataset, since: SinceName) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[Any]]:
-    """Which jobs waited, and when they began and ended to."""
+def waits(run: xr.Dataset, since: SinceName) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[Any]]:
+    """Which jobs waited, and when they began and ended to; a job whose user gives up waits until then."""
     waited = _started(run)
     submit, until = run[f"{since}_time"].to_numpy(), run["start_time"].to_numpy()
     if "gives_up_time" in run:

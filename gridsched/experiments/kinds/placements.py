@@ -19,7 +19,6 @@ from gridsched.experiments.collection import labelled
 from gridsched.experiments.comparing import TABLES
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import check_located, located
-from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import Replicates
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
@@ -96,11 +95,6 @@ class PlacementStudy(Study):
         unique("placements", list(self.placements))
         unique("node_orders", list(self.node_orders))
         return self
-
-    @property
-    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
-        """Every workload of the study: pods are none."""
-        return ()
 
     def check_files(self) -> None:
         """Refuse tables that are not there."""
