@@ -19,13 +19,13 @@ from gridsched.experiments import files
 from gridsched.experiments.comparing import WITHOUT, ComparedRun, ComparisonStudy, Extension
 from gridsched.experiments.inputs import event_files, expected_jobs, logs_of, plain, without_machine
 from gridsched.experiments.measuring import Measuring, length_classes
-from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, WorkloadConfig
+from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, WorkloadConfig, label_of
 from gridsched.experiments.prepare import derived_seed, selected_jobs
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION
 from gridsched.experiments.tasks import Task
-from gridsched.experiments.validation import ConfigModel, Duration, Number, Whole, suggestion, unique_files
+from gridsched.experiments.validation import ConfigModel, Duration, Number, Whole, check_known, unique_files
 from gridsched.platform import Cluster
 from gridsched.submission import AlignName
 from gridsched.systems.base import Scheduler
@@ -156,8 +156,7 @@ class CalendarStudy(ComparisonStudy):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in self.reservations:
-            if name not in self.labels:
-                raise ValueError(f"reservations: found {name!r}; {suggestion(name, self.labels)}")
+            check_known("reservations", name, self.labels)
             cannot = self._made[name].cannot
             if "reservations" in cannot:
                 raise ValueError(f"reservations: {name!r} grants none; {cannot['reservations']}")
@@ -208,7 +207,7 @@ class CalendarStudy(ComparisonStudy):
 
     def extension_of(self, run: ComparedRun, seed: int) -> tuple[str, dict[str, Any]]:
         """Scale of the clusters, and which jobs ask for reservations."""
-        label = self._label_of(run)
+        label = label_of(run.scheduler)
         made, asking = self._made[label], self.reservations.get(label)
         given: dict[str, Any] = {}
         if self.reservations:
@@ -222,7 +221,7 @@ class CalendarStudy(ComparisonStudy):
 
     def parameters_of(self, run: ComparedRun) -> dict[str, Any]:
         """Numbers and texts by which the scheduler of a run differs from others."""
-        label = self._label_of(run)
+        label = label_of(run.scheduler)
         made = self._made[label]
         if not isinstance(made, Calendars):
             return super().parameters_of(run)
@@ -236,9 +235,6 @@ class CalendarStudy(ComparisonStudy):
             "period": longest_period(made),
             "reserved_share": self._share(label),
         }
-
-    def _label_of(self, run: ComparedRun) -> str:
-        return self.labels[self.schedulers.index(run.scheduler)]
 
     # --- figures --------------------------------------------------------------------------------------
 
@@ -453,23 +449,21 @@ class CalendarStudy(ComparisonStudy):
         """How runs were simulated and measured: a sentence each."""
         verified, *rest = super().conventions(dataset)
         kinds = [line for line in rest if any(each.name in line for each in self.scenarios)]
-        lines = [
+        return [
             verified,
             "The normalised delay is the time from submission to completion over the run time, both of at "
             "least 1 s.",
             "A job takes whole slots; when the first slots are split, waiting jobs move forward.",
             "Local policies, and calendars without managers, run every cluster by itself.",
             "Utilisation divides by the makespan of all clusters of a scenario together.",
+            *([_DRAWN_RESERVATIONS] if self.reservations else []),
+            *([_OUTRUN] if "requested" in self.all_estimates else []),
+            *kinds,
         ]
-        if self.reservations:
-            lines.append(
-                "Jobs that ask for a reservation are drawn; with a larger share the same ask, and more."
-            )
-        if "requested" in self.all_estimates:
-            lines.append(
-                "A job that outruns its slots goes on where there is room, and is suspended elsewhere."
-            )
-        return [*lines, *kinds]
+
+
+_DRAWN_RESERVATIONS = "Jobs that ask for a reservation are drawn; with a larger share the same ask, and more."
+_OUTRUN = "A job that outruns its slots goes on where there is room, and is suspended elsewhere."
 
 
 FEWEST = 3
@@ -661,12 +655,14 @@ def partition(partitions: PartitionsConfig, log: str | Path) -> Pairs:
     statuses = frozenset(partitions.workload.leave_out_status)
     made = clean(made, processors=int(sizes.max()), statuses=statuses)
     place = divide(made.processors, made.user, sizes, by_user=partitions.alike == "users")
-    loaded = []
-    for index, cluster in enumerate(partitions.clusters):
-        counts: dict[str, Any] = {} if index == 0 else {"left_out": {}, "repaired": {}}
-        part = made.select(place == index, name=cluster.name, **counts)
-        loaded.append((part, Cluster(processors=int(sizes[index]), name=cluster.name)))
-    return loaded
+    counted: dict[str, Any] = {"left_out": {}, "repaired": {}}
+    return [
+        (
+            made.select(place == index, name=cluster.name, **(counted if index else {})),
+            Cluster(processors=int(sizes[index]), name=cluster.name),
+        )
+        for index, cluster in enumerate(partitions.clusters)
+    ]
 
 
 def _with_cpu_time(workload: Workload, unknown: str) -> Workload:

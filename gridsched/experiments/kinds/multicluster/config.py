@@ -34,6 +34,7 @@ from gridsched.experiments.validation import (
     Number,
     Slug,
     Whole,
+    check_known,
     suggestion,
     unique,
 )
@@ -157,8 +158,7 @@ class PointConfig(ScenarioChoice):
         if not sum(each.share for each in self.classes) > 0:
             raise ValueError("classes: no class has a share; give one of them a positive share")
         for _, name, _ in self.changes:
-            if name not in names:
-                raise ValueError(f"changes: no cluster {name!r}; {suggestion(name, names)}")
+            check_known("changes", name, names)
         return self
 
     @property

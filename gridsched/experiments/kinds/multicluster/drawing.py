@@ -79,8 +79,8 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
         )
     grid[-1, 0].set_xlabel("time")
     if any(block.late for block in blocks):
-        late = Patch(facecolor="white", edgecolor=_LATE, linewidth=1.2)
-        style.entries_below(figure, [(late, "ends after its deadline")])
+        marked = Patch(facecolor="white", edgecolor=_LATE, linewidth=1.2)
+        style.entries_below(figure, [(marked, "ends after its deadline")])
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
     for cluster, axes in enumerate(grid[:, 0]):

@@ -18,7 +18,16 @@ from scipy.stats import qmc
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import BoundClaim, OrderClaim, ValueClaim, studies_of
-from gridsched.experiments.validation import ConfigModel, Label, Slug, Text, suggestion, unique, validated
+from gridsched.experiments.validation import (
+    ConfigModel,
+    Label,
+    Slug,
+    Text,
+    check_known,
+    suggestion,
+    unique,
+    validated,
+)
 from gridsched.io import read_yaml
 
 TestableClaim = ValueClaim | OrderClaim | BoundClaim
@@ -74,8 +83,7 @@ class Choice(ConfigModel):
     def _consistent(self) -> Self:
         names = [value.name for value in self.values]
         unique("values", names)
-        if self.default not in names:
-            raise ValueError(f"default: found {self.default!r}; {suggestion(self.default, names)}")
+        check_known("default", self.default, names)
         for value in self.values:
             changes = "something" if value.changes or value.claims != ClaimLabels() else "nothing"
             if (value.name == self.default) != (changes == "nothing"):
