@@ -456,14 +456,18 @@ class CalendarStudy(ComparisonStudy):
             "A job takes whole slots; when the first slots are split, waiting jobs move forward.",
             "Local policies, and calendars without managers, run every cluster by itself.",
             "Utilisation divides by the makespan of all clusters of a scenario together.",
-            *([_DRAWN_RESERVATIONS] if self.reservations else []),
-            *([_OUTRUN] if "requested" in self.all_estimates else []),
+            *(
+                ["Jobs that ask for a reservation are drawn; with a larger share the same ask, and more."]
+                if self.reservations
+                else []
+            ),
+            *(
+                ["A job that outruns its slots goes on where there is room, and is suspended elsewhere."]
+                if "requested" in self.all_estimates
+                else []
+            ),
             *kinds,
         ]
-
-
-_DRAWN_RESERVATIONS = "Jobs that ask for a reservation are drawn; with a larger share the same ask, and more."
-_OUTRUN = "A job that outruns its slots goes on where there is room, and is suspended elsewhere."
 
 
 FEWEST = 3
