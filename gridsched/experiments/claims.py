@@ -202,10 +202,10 @@ class _Claim(ConfigModel):
 
     @model_validator(mode="after")
     def _one_number(self) -> Self:
-        """One number comes from one label a dimension, unless it is said of all of them."""
-        source = None if isinstance(self, OrderClaim | BoundClaim) else self.source
-        if source is not None and source.form not in _OVER_LABELS:
-            _refuse_lists("ours.select", source.choices)
+        """One number comes from one label a dimension; a value may also be one of several labels."""
+        over_labels = isinstance(self, ValueClaim) and self.ours.form in _OVER_LABELS
+        if self.source is not None and not over_labels and not isinstance(self, OrderClaim | BoundClaim):
+            _refuse_lists("ours.select", self.source.choices)
         return self
 
 
