@@ -419,6 +419,15 @@ def test_departure_shows_the_processors_in_use(
     assert dataset.attrs["site"] == "south"
 
 
+def test_nothing_moves_where_no_grid_job_runs(tmp_path: Path) -> None:
+    departure = {"site": "one", "time": 1000, "absence": 5000}
+    study = DynamicGridStudy.model_validate({**DRAWN, "replicates": 1, "sweeps": [], "departure": departure})
+    run_study(study, tmp_path, SEED)
+    dataset = results.read(tmp_path / "drawn" / "departure.nc")
+    assert float(dataset["departure_tasks_moved"].sum()) == 0
+    assert float(dataset["departure_jobs_suspended"]) == 0
+
+
 # --- draws ----------------------------------------------------------------------------------------
 
 DRAWN: dict[str, Any] = {

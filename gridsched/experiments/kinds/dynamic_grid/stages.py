@@ -429,8 +429,8 @@ def _evicted(
     there = parts[(parts["cluster"] == leave.site) & (parts["start"] <= leave.time)]
     there = there[(there["end"] > leave.time) & (there["end"] <= until)]
     ended = there["job"][there["end"] == run["end_time"].to_numpy()[there["job"]]]
-    gone = there.groupby("job")["end"].max().drop(ended.unique()).rename("gone")
-    own = parts.join(gone, on="job", how="inner")
+    gone = there.groupby("job")["end"].max().drop(ended.unique())
+    own = parts.assign(gone=parts["job"].map(gone))
     after, before = own[own["start"] == own["gone"]], own[own["end"] == own["gone"]]
     kept, lost = (part.groupby(["job", "cluster"])["processors"].sum() for part in (after, before))
     gain = kept.sub(lost, fill_value=0).clip(lower=0).groupby("cluster").sum()
