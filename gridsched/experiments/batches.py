@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from gridsched.experiments import files
 from gridsched.experiments.config import Config, Study
-from gridsched.experiments.tasks import ArchiveFile, Experiment, Stage, Task
+from gridsched.experiments.tasks import ArchiveFile, Experiment, OwnFile, Stage, Task
 from gridsched.results import sidecar
 from gridsched.traces.archive import find_log, is_good_copy
 
@@ -125,26 +126,25 @@ class Work:
     def needed(self, *tasks: Task) -> list[str]:
         """Files that must be there before tasks are carried out, if they are not in the same batch."""
         own = {self._holder[task.path("")].key for task in tasks if task.stage != "collect"}
-        found: dict[str, None] = {}
-        for used in (used for task in tasks for used in task.inputs):
-            if isinstance(used, ArchiveFile):
-                found[used.path(self.results)] = None
-            elif isinstance(used, Task):
-                found |= dict.fromkeys(self.made_by(used, own))
-        return list(found)
+        return self._made_first((used for task in tasks for used in task.inputs), own)
 
-    def made_by(self, task: Task, own: Iterable[str] = ()) -> list[str]:
-        """File that says that a task is done; none if one's own batch has it."""
-        if task.stage == "collect":
-            return [task.path(self.results)]
-        batch = self._holder[task.path("")]
-        return [] if batch.key in own else [batch.stamp(self.results)]
+    def _made_first(
+        self, several: Iterable[Task | ArchiveFile | OwnFile], own: Collection[str] = ()
+    ) -> list[str]:
+        """Files that say that tasks are done and logs fetched; none of what one's own batches have."""
+        found: dict[str, None] = {}
+        for used in several:
+            if isinstance(used, Task) and used.stage != "collect":
+                batch = self._holder[used.path("")]
+                found |= {} if batch.key in own else {batch.stamp(self.results): None}
+            elif not isinstance(used, OwnFile):
+                found[used.path(self.results)] = None
+        return list(found)
 
     def shown(self, study: str) -> list[str]:
         """Files that must be there before the figures and tables of a study are made."""
         experiment = self.experiments[study]
-        tasks = [*experiment.datasets, *(figure.dataset for figure in experiment.figures)]
-        return list(dict.fromkeys(path for task in tasks for path in self.made_by(task)))
+        return self._made_first([*experiment.datasets, *(figure.dataset for figure in experiment.figures)])
 
     @cached_property
     def records(self) -> dict[str, Callable[[], bool]]:
@@ -152,22 +152,25 @@ class Work:
 
         Together they stand for every output of the workflow.
         """
-        found: dict[str, Callable[[], bool]] = {}
-        for experiment in self.experiments.values():
-            for task in (*experiment.tasks, *experiment.datasets):
-                for used in task.inputs:
-                    if isinstance(used, ArchiveFile):
-                        path = used.path(self.results)
-                        found[path] = partial(_is_log, path, used.name)
-            for task in experiment.datasets:
-                path = task.path(self.results)
-                found[str(sidecar(path))] = partial(files.is_whole, path)
-        for batch in self.batches.values():
-            found[batch.stamp(self.results)] = partial(_are_whole, batch.tasks, self.results)
-        for name in (*(f"{study}/shown" for study in self.studies), "claims", "report"):
-            record = f"{self.results}/{name}.sha256"
-            found[record] = partial(files.is_sealed, record)
-        return found
+        made = list(self.experiments.values())
+        logs = {
+            used.path(self.results): used.name
+            for task in chain.from_iterable((*each.tasks, *each.datasets) for each in made)
+            for used in task.inputs
+            if isinstance(used, ArchiveFile)
+        }
+        datasets = [task.path(self.results) for each in made for task in each.datasets]
+        names = (*(f"{study}/shown" for study in self.studies), "claims", "report")
+        sealed = [f"{self.results}/{name}.sha256" for name in names]
+        return {
+            **{path: partial(_is_log, path, name) for path, name in logs.items()},
+            **{str(sidecar(path)): partial(files.is_whole, path) for path in datasets},
+            **{
+                batch.stamp(self.results): partial(_are_whole, batch.tasks, self.results)
+                for batch in self.batches.values()
+            },
+            **{record: partial(files.is_sealed, record) for record in sealed},
+        }
 
     def forget_lost(self) -> None:
         """Delete the records of outputs that are missing or damaged, so that these are made again."""
@@ -215,21 +218,15 @@ def _levels(tasks: list[Task]) -> list[int]:
     """How many tasks of a stage stand one behind the other before each."""
     levels: dict[str, int] = {}
     for task in tasks:
-        before = [levels[used.path("")] for used in task.inputs if _path(used) in levels]
-        levels[task.path("")] = max(before, default=-1) + 1
+        paths = [used.path("") for used in task.inputs if isinstance(used, Task)]
+        levels[task.path("")] = max((levels[path] + 1 for path in paths if path in levels), default=0)
     return list(levels.values())
-
-
-def _path(used: Any) -> str:
-    return used.path("") if isinstance(used, Task) else ""
 
 
 def _balanced(tasks: list[Task], seconds: float, most: int | None) -> list[list[Task]]:
     """Tasks in batches of about the same cost: largest first, each to the batch that has least."""
-    number = math.ceil(sum(task.cost for task in tasks) / seconds)
-    if most is not None:
-        number = max(number, math.ceil(len(tasks) / most))
-    number = min(number, len(tasks))
+    enough = math.ceil(len(tasks) / most) if most is not None else 1
+    number = min(max(math.ceil(sum(task.cost for task in tasks) / seconds), enough), len(tasks))
     batches: list[list[Task]] = [[] for _ in range(number)]
     costs = [0.0] * number
     for task in sorted(tasks, key=lambda task: -task.cost):
