@@ -92,7 +92,7 @@ def flows(numbers: pd.DataFrame, specification: Specification, attributes: Attri
     for case, part in numbers[numbers["users"] != GRID_USERS].groupby("scheduler", sort=False):
         work = part.groupby("users", sort=False)["work"].sum()
         moved = part[part["users"] != part["cluster"]].groupby("users", sort=False)["work"].sum()
-        share = moved / work
+        share = moved.reindex(work.index, fill_value=0.0) / work
         lines.append(
             f"{name(case)}: {percent(moved.sum() / work.sum())} of the work of the clusters' users is done "
             f"elsewhere, of users of {name(share.idxmax())} {percent(share.max())}."
