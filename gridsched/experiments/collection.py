@@ -261,12 +261,12 @@ def _coordinate(whole: xr.Dataset, axis: str, words: str, values: Mapping[str, A
 def _parameters(runs: Sequence[xr.Dataset], axis: str) -> dict[str, dict[str, Any]]:
     """Parameters of the scenarios or schedulers of some runs: values by label, by name."""
     found: dict[str, dict[str, Any]] = {}
-    begin = f"{axis} parameter "
     for run in runs:
         for key, value in run.attrs.items():
-            if str(key).startswith(begin):
+            _, is_parameter, parameter = str(key).partition(f"{axis} parameter ")
+            if is_parameter:
                 plain = value.item() if isinstance(value, np.generic) else value
-                found.setdefault(str(key).removeprefix(begin), {})[str(run[axis].item())] = plain
+                found.setdefault(parameter, {})[str(run[axis].item())] = plain
     return found
 
 
@@ -307,20 +307,19 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
 
 
 def measures_table(study: xr.Dataset) -> pd.DataFrame:
-    """All measures of a study in one long table: scenario, scheduler, estimates, replicate, group.
-
-    Measure, value.
-    """
-    parts = []
-    for name in study.data_vars:
-        if str(name) in measures() and set(map(str, study[name].dims)) <= set(AXES):
-            parts.append(
-                measure_table(study, str(name)).assign(measure=str(name), unit=measures()[str(name)].unit)
-            )
-    whole = pd.concat(parts, ignore_index=True)
-    first = [axis for axis in AXES if axis in whole]
+    """All measures of a study in one long table: scenario, scheduler ..., measure, unit, value, number."""
+    names = [str(name) for name in study.data_vars if set(map(str, study[name].dims)) <= set(AXES)]
+    whole = pd.concat(
+        [
+            measure_table(study, name).assign(measure=name, unit=measures()[name].unit)
+            for name in names
+            if name in measures()
+        ],
+        ignore_index=True,
+    )
     last = ["measure", "unit", "value", "number"]
-    return whole[[*first, *(name for name in whole if name not in {*first, *last}), *last]]
+    own = whole.columns.difference([*AXES, *last], sort=False)
+    return whole[[*(axis for axis in AXES if axis in whole), *own, *last]]
 
 
 def collected(
