@@ -41,6 +41,7 @@ def attrs_of(long_name: str, units: str) -> dict[str, str]:
 # --- groups ---------------------------------------------------------------------------------------
 
 _GROUPS: dict[tuple[str, ...], str] = {
+    (): ALL,
     ("job_class",): "{}",
     ("cluster",): "cluster {}",
     ("home",): "users of {}",
@@ -56,15 +57,13 @@ _SUFFIXES = ("_by_cluster", "_by_home", "_home", "_class", "_cluster")
 """Endings of the names of measures of parts of a platform, which groups say instead."""
 
 
-def grouped(summary: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dataset:
+def grouped(summary: xr.Dataset) -> xr.Dataset:
     """A summary of a run whose parts (job classes, clusters, users) are groups.
 
     Parameters
     ----------
     summary : xarray.Dataset
         Measures without dimensions, or on those of `_GROUPS`; others, such as `quantile` and `bin`, stay.
-    names : mapping, optional
-        Names of measures by those of variables, where an ending alone does not tell.
 
     Returns
     -------
@@ -83,12 +82,10 @@ def grouped(summary: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.D
     for variable, array in summary.data_vars.items():
         inside = tuple(dim for dim in array.dims if (str(dim),) in _GROUPS)
         others = tuple(dim for dim in array.dims if dim not in inside)
-        name = (names or {}).get(str(variable)) or _without_suffix(str(variable), inside)
+        endings = (each for each in _SUFFIXES if inside and str(variable).endswith(each))
+        name = str(variable).removesuffix(next(endings, ""))
         shapes.setdefault(name, (others, dict(array.attrs)))
         own = parts.setdefault(name, {})
-        if not inside:
-            own.setdefault(ALL, array.transpose(*others).values)
-            continue
         stacked = array.transpose(*inside, *others)
         for place in np.ndindex(*(stacked.sizes[dim] for dim in inside)):
             labels = [str(stacked[dim].values[i]) for dim, i in zip(inside, place, strict=True)]
@@ -107,10 +104,6 @@ def grouped(summary: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.D
         str(dim): summary[dim] for dim in summary.dims if (str(dim),) not in _GROUPS and dim in summary.coords
     }
     return xr.Dataset(made, {"group": groups, **kept}, summary.attrs)
-
-
-def _without_suffix(name: str, inside: Sequence[Hashable]) -> str:
-    return next((name.removesuffix(each) for each in _SUFFIXES if inside and name.endswith(each)), name)
 
 
 # --- runs in one dataset --------------------------------------------------------------------------
