@@ -39,7 +39,7 @@ from gridsched.experiments.schedulers import (
 )
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import ReplicatedStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task, function_at
+from gridsched.experiments.tasks import Experiment, Figure, Task, function_at
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import offered_loads
 from gridsched.platform import Cluster, Platform
@@ -57,9 +57,6 @@ SMALL = 40
 """Most jobs of a scenario whose schedules are drawn as Gantt charts."""
 
 _HERE = "gridsched.experiments.comparing"
-
-TABLES = (StudyTable("measures", "gridsched.experiments.collection:measures_table", "measures"),)
-"""Tables of every study that compares schedulers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +176,9 @@ class ComparisonStudy(ReplicatedStudy):
         grids = {each.name: self.prepared(each, seed) for each in self.scenarios}
         runs = {run: self._task(run, grids[run.scenario.name], seed) for run in self.runs}
         tasks = [*runs.values(), *self.further_tasks(grids, seed)]
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function="gridsched.experiments.collection:collect_study",
-            arguments={
+        charts = self.gantt_charts(runs)
+        return self.collected(
+            {
                 "runs": tasks,
                 "labels": {
                     "scenario": self.scenario_labels,
@@ -196,20 +190,9 @@ class ComparisonStudy(ReplicatedStudy):
                 "attributes": self.facts(seed),
             },
             memory=3000,
+            before=charts if self.small else (),
+            after=[*(() if self.small else charts), *self.further_figures(grids)],
         )
-        return Experiment(
-            datasets=[study],
-            figures=self._figures(study, runs, grids),
-            tables=list(TABLES),
-        )
-
-    def _figures(
-        self, study: Task, runs: Mapping[ComparedRun, Task], grids: Mapping[str, Task]
-    ) -> list[Figure]:
-        """All figures; of studies that can be followed job by job the schedules first."""
-        drawn, charts = self.drawn(study), self.gantt_charts(runs)
-        first, second = (charts, drawn) if self.small else (drawn, charts)
-        return [*first, *second, *self.further_figures(study, grids)]
 
     @property
     def dataset_labels(self) -> list[str]:
@@ -232,7 +215,7 @@ class ComparisonStudy(ReplicatedStudy):
         """Tasks that measure something besides the runs of schedulers."""
         return []
 
-    def further_figures(self, study: Task, grids: Mapping[str, Task]) -> list[Figure]:
+    def further_figures(self, grids: Mapping[str, Task]) -> list[Figure]:
         """Figures that are not of the table of measures."""
         return []
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -19,7 +19,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.registry import KINDS, study_kind
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.tasks import Experiment, Figure, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Count,
@@ -49,6 +49,9 @@ RESERVED = (
 )
 """Names in the folder of results that are taken, so that no study can have them."""
 
+
+TABLES = (StudyTable("measures", "gridsched.experiments.collection:measures_table", "measures"),)
+"""Tables of every study that has the table of measures."""
 
 VARYING: tuple[str, ...] = ("resampling", "shaking", "feedback")
 """Keys of scenarios that change when jobs are submitted, in every run or from replicate to replicate."""
@@ -138,6 +141,30 @@ class Study(ConfigModel):
             Figure(name=each.name, dataset=dataset, specification=each.values())
             for each in self.specifications
         ]
+
+    def collected(
+        self,
+        arguments: Mapping[str, Any],
+        function: str = "gridsched.experiments.collection:collect_study",
+        *,
+        before: Sequence[Figure] = (),
+        after: Sequence[Figure] = (),
+        further: Sequence[Task] = (),
+        tables: Sequence[StudyTable] = TABLES,
+        **options: Any,
+    ) -> Experiment:
+        """All that the study comes to: its dataset, made by a function, and further ones; figures; tables."""
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function=function,
+            arguments={**arguments},
+            **options,
+        )
+        return Experiment(
+            datasets=[study, *further], figures=[*before, *self.drawn(study), *after], tables=tables
+        )
 
     @abstractmethod
     def experiment(self, seed: int) -> Experiment:

@@ -43,8 +43,7 @@ from gridsched.calibration.site import LoggedSite, from_dataset, site_of
 from gridsched.calibration.words import described
 from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, collected
-from gridsched.experiments.comparing import TABLES
-from gridsched.experiments.config import VARYING, Study
+from gridsched.experiments.config import TABLES, VARYING, Study
 from gridsched.experiments.inputs import expected_jobs, log_of, plain
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.prepare import make_workload
@@ -161,20 +160,13 @@ class CalibrationStudy(Study):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study; candidates are drawn from the seed."""
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function=f"{_HERE}:collect_calibrations",
-            arguments={
+        return self.collected(
+            {
                 "judged": {workload.name: self._judged(workload, seed) for workload in self.workloads},
                 "schedulers": self.policies,
                 "attributes": self.described(seed=seed),
             },
-        )
-        return Experiment(
-            datasets=[study],
-            figures=self.drawn(study),
+            f"{_HERE}:collect_calibrations",
             tables=[*TABLES, StudyTable("parameters", f"{_HERE}:parameters_table", "calibration_parameters")],
         )
 

@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import ALL, labelled, table_of_runs
-from gridsched.experiments.comparing import TABLES
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import prepared_workload
 from gridsched.experiments.measuring import BLOCKS
@@ -128,12 +127,8 @@ class ForecastStudy(Study):
             )
             for (name, workload), truth in product(workloads.items(), self.truths)
         ]
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function=f"{_HERE}:collect_forecasts",
-            arguments={
+        return self.collected(
+            {
                 "runs": runs,
                 "attributes": self.described(
                     reference=scheduler_of("null", CORRECTIONS[-1]),
@@ -141,8 +136,8 @@ class ForecastStudy(Study):
                     policy=CALIBRATED if self.calibrate else self.policy,
                 ),
             },
+            f"{_HERE}:collect_forecasts",
         )
-        return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))
 
     @property
     def specifications(self) -> list[Specification]:

@@ -134,7 +134,7 @@ class LocalStudy(ComparisonStudy):
             for each in self._with_recorded
         ]
 
-    def further_figures(self, study: Task, grids: Mapping[str, Task]) -> list[Figure]:
+    def further_figures(self, grids: Mapping[str, Task]) -> list[Figure]:
         """What each workload looks like."""
         found = []
         for name in self._looked_at:

@@ -16,7 +16,6 @@ from pydantic import Field, model_validator
 from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
 from gridsched.experiments.collection import labelled
-from gridsched.experiments.comparing import TABLES
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import check_located, located
 from gridsched.experiments.specification import Specification
@@ -105,12 +104,8 @@ class PlacementStudy(Study):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study, which has a seed of its own."""
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function="gridsched.experiments.collection:collect_study",
-            arguments={
+        return self.collected(
+            {
                 "runs": [
                     self._run(order, placement, number)
                     for order, placement, number in product(
@@ -123,9 +118,8 @@ class PlacementStudy(Study):
                     "estimates": ["requested"],
                 },
                 "attributes": self.described(reference=label_of(self.placements[0]), seed=self.seed),
-            },
+            }
         )
-        return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))
 
     def _run(self, node_order: NodeOrderName, placement: PlacementName, number: int) -> Task:
         """One replicate under a placement."""

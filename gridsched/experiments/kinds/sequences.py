@@ -17,7 +17,6 @@ from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
 from gridsched.experiments.collection import ALL, labelled
-from gridsched.experiments.comparing import TABLES
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import check_located, located, log_of
 from gridsched.experiments.parts import WorkloadConfig
@@ -106,12 +105,8 @@ class SequenceStudy(Study):
         runs = [
             self._run(*each) for each in product(self.workloads, self.backfilling, self.waits, self.orders)
         ]
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function="gridsched.experiments.collection:collect_study",
-            arguments={
+        return self.collected(
+            {
                 "runs": runs,
                 "labels": {
                     axis: list(dict.fromkeys(run.labels[axis] for run in runs))
@@ -120,9 +115,8 @@ class SequenceStudy(Study):
                 "attributes": self.described(
                     reference=_scheduler(self.orders[0], self.waits[-1]), length=self.length
                 ),
-            },
+            }
         )
-        return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))
 
     def _run(
         self, workload: WorkloadConfig, backfilling: SequenceBackfilling, waits: WaitName, order: OrderName

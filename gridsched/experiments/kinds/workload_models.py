@@ -17,7 +17,7 @@ from gridsched.experiments.inputs import expected_jobs, log_of
 from gridsched.experiments.parts import MachineName, WorkloadConfig
 from gridsched.experiments.prepare import selected_jobs
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.tasks import Experiment, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable
 from gridsched.presentation.sentences import count, known_measure, name, percent
 from gridsched.presentation.tables import PageTable
 from gridsched.units import duration, number
@@ -58,22 +58,15 @@ class ModelStudy(Study):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study; nothing of it is drawn at random."""
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function=f"{_HERE}:collect",
-            arguments={
+        return self.collected(
+            {
                 "workload": self.workload.model_dump(mode="json", exclude_defaults=True),
                 "machine": self.machine,
                 "log": log_of(self.workload),
                 "attributes": self.described(),
             },
+            f"{_HERE}:collect",
             cost=5 + expected_jobs(self.workload) / 5_000,
-        )
-        return Experiment(
-            datasets=[study],
-            figures=self.drawn(study),
             tables=[
                 StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
             ],

@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool, create_model, model_validator
 
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.collection import ALL
-from gridsched.experiments.comparing import TABLES, WITHOUT
+from gridsched.experiments.comparing import WITHOUT
 from gridsched.experiments.derived import MadeConfig, keys
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, plain, prepared_grid
 from gridsched.experiments.measuring import BLOCKS
@@ -352,12 +352,17 @@ class DynamicGridStudy(ReplicatedStudy):
         everybody = self.grid.model_copy(update={"clusters": self.grid.workloads})
         grid = prepared_grid(self.name, everybody, range(self.draws(self.grid)), seed)
         scenarios, schedulers = (list(dict.fromkeys(labels)) for labels in zip(*self.runs, strict=True))
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function="gridsched.experiments.collection:collect_study",
-            arguments={
+        closely = [] if self.departure is None else [plain(self.departure)]
+        departure = [
+            self._task("collect", "departure", self.default, grid, departure=given, seed=seed)
+            for given in closely
+        ]
+        figures = [
+            Figure(name="departure", dataset=task, specification=_DEPARTURE.values(), part="Departure")
+            for task in departure
+        ]
+        return self.collected(
+            {
                 "runs": [self._run(*labels, case, grid, seed) for labels, case in self.runs.items()],
                 "labels": {
                     "scenario": scenarios,
@@ -369,18 +374,8 @@ class DynamicGridStudy(ReplicatedStudy):
                 "attributes": self.facts(seed),
             },
             memory=3000,
-        )
-        closely = [] if self.departure is None else [plain(self.departure)]
-        departure = [
-            self._task("collect", "departure", self.default, grid, departure=given, seed=seed)
-            for given in closely
-        ]
-        figures = [
-            Figure(name="departure", dataset=task, specification=_DEPARTURE.values(), part="Departure")
-            for task in departure
-        ]
-        return Experiment(
-            datasets=[study, *departure], figures=[*self.drawn(study), *figures], tables=list(TABLES)
+            after=figures,
+            further=departure,
         )
 
     def _run(self, scenario: str, label: str, case: Any, grid: Task, seed: int) -> Task:

@@ -12,7 +12,7 @@ import xarray as xr
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.comparing import TABLES, written_out
+from gridsched.experiments.comparing import written_out
 from gridsched.experiments.config import VARYING
 from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, plain, prepared_workload
@@ -315,12 +315,14 @@ class JSchedulerStudy(SchedulerStudy):
             self._simulated(run, scheduler, streams[run[0]], workloads, seed)
             for run, scheduler in self.runs.items()
         ]
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function="gridsched.experiments.collection:collect_study",
-            arguments={
+        predictions = [self._prediction(workloads, originals)] if self.evaluate else []
+        figures = [
+            Figure(name=each.name, dataset=dataset, specification=each.values(), part="Predictions")
+            for dataset in predictions
+            for each in PREDICTION_FIGURES
+        ]
+        return self.collected(
+            {
                 "runs": runs,
                 "labels": {
                     "scenario": list(streams),
@@ -339,15 +341,8 @@ class JSchedulerStudy(SchedulerStudy):
                 ],
             },
             memory=2000,
-        )
-        predictions = [self._prediction(workloads, originals)] if self.evaluate else []
-        figures = [
-            Figure(name=each.name, dataset=dataset, specification=each.values(), part="Predictions")
-            for dataset in predictions
-            for each in PREDICTION_FIGURES
-        ]
-        return Experiment(
-            datasets=[study, *predictions], figures=[*self.drawn(study), *figures], tables=list(TABLES)
+            after=figures,
+            further=predictions,
         )
 
     @property

@@ -11,7 +11,7 @@ import xarray as xr
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.comparing import TABLES, written_out
+from gridsched.experiments.comparing import written_out
 from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
 from gridsched.experiments.inputs import (
     event_files,
@@ -305,12 +305,12 @@ class MulticlusterStudy(SchedulerStudy):
         example = Task(
             stage="collect", study=self.name, name="example", function=f"{_HERE}.example:write_example"
         )
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function=f"{_HERE}.stages:collect",
-            arguments={
+        examples = [
+            Figure(name=each.name, dataset=example, specification=each.values(), part="Worked example")
+            for each in _EXAMPLES
+        ]
+        return self.collected(
+            {
                 "runs": runs,
                 "labels": {
                     "scenario": [point.name for point in self.scenarios],
@@ -327,16 +327,10 @@ class MulticlusterStudy(SchedulerStudy):
                 },
                 "example": example if self.worked_example else None,
             },
+            f"{_HERE}.stages:collect",
             memory=2000,
-        )
-        examples = [
-            Figure(name=each.name, dataset=example, specification=each.values(), part="Worked example")
-            for each in _EXAMPLES
-        ]
-        return Experiment(
-            datasets=[study, example] if self.worked_example else [study],
-            figures=[*self.drawn(study), *(examples if self.worked_example else [])],
-            tables=list(TABLES),
+            after=examples if self.worked_example else (),
+            further=[example] if self.worked_example else (),
         )
 
     @property

@@ -199,12 +199,8 @@ class ReadingsStudy(Study):
         """Tasks, figures and tables of the study; the studies have the seed of the configuration."""
         places = draw_design(self.paper, self.runs, self.seed)
         variations: dict[tuple[str, str], Task] = {}
-        study = Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function=f"{_HERE}.stages:aggregate_readings_study",
-            arguments={
+        return self.collected(
+            {
                 "study": self.values(),
                 "readings": places,
                 "parts": [
@@ -212,11 +208,8 @@ class ReadingsStudy(Study):
                     for reading in places
                 ],
             },
+            f"{_HERE}.stages:aggregate_readings_study",
             also={"readings": OwnFile(str(self.readings_file)), "claims": OwnFile(str(self.claims_file))},
-        )
-        return Experiment(
-            datasets=[study],
-            figures=self.drawn(study),
             tables=[
                 StudyTable("claims", f"{_HERE}.tables:claims_of_readings", "readings_claims"),
                 StudyTable("importance", f"{_HERE}.tables:importance_table", "readings_importance"),
