@@ -475,6 +475,11 @@ class VariedConfig(ConfigModel):
         """How replicates differ from the log; none where it is replayed as it is."""
         return self.resampling or self.shaking
 
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The clusters that are configured here."""
+        return tuple(getattr(self, "clusters", ()))
+
 
 class ScenarioChoice(VariedConfig):
     """A scenario by name, and which runs of the study there are in it."""
@@ -537,11 +542,6 @@ class ScenarioConfig(ScenarioChoice):
                 raise ValueError(f"{key}: there are no clusters to say it for; give it to single ones")
         unique_files("clusters", [cluster.name for cluster in self.clusters])
         return self
-
-    @property
-    def machines(self) -> Sequence[ClusterConfig]:
-        """The clusters."""
-        return self.clusters
 
     @property
     def workloads(self) -> Sequence[WorkloadConfig]:

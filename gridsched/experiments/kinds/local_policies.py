@@ -16,7 +16,7 @@ from gridsched.experiments.collection import labelled
 from gridsched.experiments.comparing import ComparisonStudy
 from gridsched.experiments.inputs import without_machine
 from gridsched.experiments.measuring import Measuring, measured
-from gridsched.experiments.parts import BaselineConfig, ClusterConfig, VariedConfig, WorkloadConfig, label_of
+from gridsched.experiments.parts import BaselineConfig, VariedConfig, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Figure, Task
@@ -49,11 +49,6 @@ class LocalScenario(WorkloadConfig, BaselineConfig, VariedConfig):
         """The cluster alone, by the name of the scenario whose jobs it has."""
         own = {key: getattr(self, key) for key in WorkloadConfig.model_fields if key in self.model_fields_set}
         return (WorkloadConfig(**{**own, "name": self.baseline or self.name}),)
-
-    @property
-    def machines(self) -> Sequence[ClusterConfig]:
-        """The cluster."""
-        return self.clusters
 
 
 class LocalStudy(ComparisonStudy):

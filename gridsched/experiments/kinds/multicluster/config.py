@@ -162,11 +162,6 @@ class PointConfig(ScenarioChoice):
         return self
 
     @property
-    def machines(self) -> Sequence[ClusterConfig]:
-        """The clusters."""
-        return self.clusters
-
-    @property
     def workloads(self) -> Sequence[WorkloadConfig]:
         """Workloads that are read."""
         return () if self.stream is None else (self.stream,)
