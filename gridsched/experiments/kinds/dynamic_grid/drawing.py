@@ -14,7 +14,6 @@ from matplotlib.patches import Circle, FancyArrowPatch, Patch
 from matplotlib.ticker import MaxNLocator
 
 from gridsched.figures import style
-from gridsched.figures.panels import each_row
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
 _HOUR = 3600
@@ -132,18 +131,18 @@ def _map(axes: Axes, marks: pd.DataFrame, flows: pd.DataFrame, most: float) -> N
     """Links, arrows of work and clusters."""
     limits = marks["y"].min() - _HEADROOM, marks["y"].max() + _HEADROOM
     axes.set(xlim=(-_ROOM, _ROOM), ylim=limits, aspect="equal", anchor="N")
-    for pair in each_row(flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])]):
+    for pair in flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])].itertuples():
         ends = marks.loc[[pair.users, pair.cluster]]
         axes.plot(ends["x"], ends["y"], color=style.FAINT, linewidth=1.2, linestyle=_LINK, zorder=3.5)
     moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
     moved = moved.assign(width=_WIDEST_ARROW * moved["work"] / most)
-    for pair in each_row(moved[moved["width"] >= _THINNEST_ARROW]):
+    for pair in moved[moved["width"] >= _THINNEST_ARROW].itertuples():
         axes.add_patch(_arrow(marks.loc[pair.users], marks.loc[pair.cluster], pair.width))
     of_grid = flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0
     for name, mark in (marks if of_grid else marks.drop(GRID_USERS)).iterrows():
         circle = {"color": mark["color"], "zorder": 4, **({} if name == GRID_USERS else {"linewidth": 0})}
         axes.add_patch(Circle((mark["x"], mark["y"]), mark["radius"], **circle))
-    for own in each_row(flows[flows["users"] == flows["cluster"]]):
+    for own in flows[flows["users"] == flows["cluster"]].itertuples():
         _name(axes, style.plain(own.cluster, 12), marks.loc[own.cluster], np.nan_to_num(own.share))
 
 
