@@ -131,19 +131,19 @@ def _map(axes: Axes, marks: pd.DataFrame, flows: pd.DataFrame, most: float) -> N
     """Links, arrows of work and clusters."""
     limits = marks["y"].min() - _HEADROOM, marks["y"].max() + _HEADROOM
     axes.set(xlim=(-_ROOM, _ROOM), ylim=limits, aspect="equal", anchor="N")
-    for pair in flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])].itertuples():
-        ends = marks.loc[[pair.users, pair.cluster]]
+    for pair in flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])].to_dict("records"):
+        ends = marks.loc[[pair["users"], pair["cluster"]]]
         axes.plot(ends["x"], ends["y"], color=style.FAINT, linewidth=1.2, linestyle=_LINK, zorder=3.5)
     moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
     moved = moved.assign(width=_WIDEST_ARROW * moved["work"] / most)
-    for pair in moved[moved["width"] >= _THINNEST_ARROW].itertuples():
-        axes.add_patch(_arrow(marks.loc[pair.users], marks.loc[pair.cluster], pair.width))
+    for pair in moved[moved["width"] >= _THINNEST_ARROW].to_dict("records"):
+        axes.add_patch(_arrow(marks.loc[pair["users"]], marks.loc[pair["cluster"]], pair["width"]))
     of_grid = flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0
     for name, mark in (marks if of_grid else marks.drop(GRID_USERS)).iterrows():
         circle = {"color": mark["color"], "zorder": 4, **({} if name == GRID_USERS else {"linewidth": 0})}
         axes.add_patch(Circle((mark["x"], mark["y"]), mark["radius"], **circle))
-    for own in flows[flows["users"] == flows["cluster"]].itertuples():
-        _name(axes, style.plain(own.cluster, 12), marks.loc[own.cluster], np.nan_to_num(own.share))
+    for own in flows[flows["users"] == flows["cluster"]].to_dict("records"):
+        _name(axes, style.plain(own["cluster"], 12), marks.loc[own["cluster"]], np.nan_to_num(own["share"]))
 
 
 def _arrow(start: Any, end: Any, width: float) -> FancyArrowPatch:
