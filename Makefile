@@ -77,7 +77,7 @@ test-browser: $(STAMP)  ## look at the report page with Chromium, which is insta
 	$(BIN)/pytest tests/browser -n 0 -o python_files='browser_*.py'
 
 schemas: $(STAMP)  ## write the JSON schemas and the pages of keys in config/keys anew
-	$(BIN)/python -m gridsched.experiments.document --write
+	$(BIN)/python docs/keys.py --write
 
 $(VENV)/.docs: docs/requirements.lock $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock

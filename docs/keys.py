@@ -1,6 +1,6 @@
 """Write the JSON schemas and the pages of keys from the models, or check that they are up to date.
 
-``python -m gridsched.experiments.document`` checks, with ``--write`` it writes. The models of
+``python docs/keys.py`` checks, with ``--write`` it writes. The models of
 `config` and `parts` are the only place where keys, defaults and meanings are stated.
 """
 
@@ -29,8 +29,8 @@ from gridsched.experiments.validation import ConfigModel
 from gridsched.io import atomic_write
 from gridsched.systems.capabilities import capabilities_page
 
-ROOT = Path(__file__).parents[2]
-"""The checkout; an installed package has nothing to document."""
+ROOT = Path(__file__).parents[1]
+"""The checkout."""
 
 SCHEMAS: dict[str, tuple[type[ConfigModel], ...]] = {
     "workflow/schemas/config.schema.json": (Config,),
@@ -237,7 +237,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Check or write; 0 if all is up to date."""
     parser = argparse.ArgumentParser(
-        prog="python -m gridsched.experiments.document",
+        prog="python docs/keys.py",
         description="Check that the JSON schemas and the pages of keys are what the models say.",
     )
     parser.add_argument("--write", action="store_true", help="write the files instead of checking them")

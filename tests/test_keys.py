@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 import yaml
 
+from docs import keys as document
 from gridsched.errors import ConfigurationError
-from gridsched.experiments import document
 from gridsched.experiments.config import Config, load_config, load_study
 from gridsched.experiments.registry import KINDS, study_kind
 from gridsched.experiments.validation import ConfigModel
