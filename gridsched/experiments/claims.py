@@ -461,11 +461,12 @@ class _AbsentError(Exception):
 
 
 class _Estimate(NamedTuple):
-    """A value with its interval."""
+    """A value with its interval, or the reason why it has none."""
 
     mean: float
     low: float
     high: float
+    reason: str = ""
 
 
 class _Term(NamedTuple):
@@ -624,7 +625,7 @@ def _judge_value(
     ours = _estimate(source, _term(source, source.select), studies)
     paper = claim.paper_value if isinstance(claim.paper_value, int | float) else math.nan
     verdict = _agreement(claim, ours) if isinstance(claim, ValueClaim) else claim.unjudged
-    return ClaimVerdict(claim, verdict, *ours, ours.mean - paper)
+    return ClaimVerdict(claim, verdict, *ours[:3], ours.mean - paper, _without_interval(ours))
 
 
 def _agreement(claim: ValueClaim, ours: _Estimate) -> Outcome:
@@ -645,7 +646,7 @@ def _judge_comparisons(claim: OrderClaim | BoundClaim, studies: Mapping[str, xr.
     links = [link for case in cases for link in case]
     weakest = min(links, key=lambda link: link.support)
     apart = weakest.shown.mean - claim.paper_value if isinstance(claim, BoundClaim) else math.nan
-    return ClaimVerdict(claim, verdict, *weakest.shown, apart, _remark(links, weakest))
+    return ClaimVerdict(claim, verdict, *weakest.shown[:3], apart, _remark(links, weakest))
 
 
 def _comparisons(
@@ -663,10 +664,10 @@ def _comparisons(
         return
     # Whether something is above 0 is a question only of what may be below.
     ours = _estimate(source, _term(source, case), studies, signed=claim.paper_value <= 0)
-    if claim.bound in ("at most", "below"):
-        gap = _Estimate(*(value - claim.paper_value for value in ours))
-    else:
-        gap = _Estimate(*(claim.paper_value - value for value in (ours.mean, ours.high, ours.low)))
+    upper, limit = claim.bound in ("at most", "below"), claim.paper_value
+    low, high = (ours.low, ours.high) if upper else (ours.high, ours.low)
+    beyond = [value - limit if upper else limit - value for value in (ours.mean, low, high)]
+    gap = _Estimate(beyond[0], beyond[1], beyond[2])
     yield _Comparison(several, ours, gap, strict=claim.bound in ("below", "above"))
 
 
@@ -687,7 +688,12 @@ def _remark(links: Sequence[_Comparison], weakest: _Comparison) -> str:
         labels = [link.label for link in links if link.outcome == outcome]
         if labels:
             sentences.append(f"{text}: {'; '.join(labels)}." if several else f"{text}.")
-    return " ".join(sentences)
+    return " ".join([*sentences, _without_interval(weakest.shown)]).strip()
+
+
+def _without_interval(estimate: _Estimate) -> str:
+    """Why a value has no interval; nothing where it has one."""
+    return f"No interval: {estimate.reason}." if estimate.reason and math.isnan(estimate.low) else ""
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -753,7 +759,7 @@ def _counted(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) -> 
         listed = next(name for name, labels in source.select.items() if isinstance(labels, tuple))
         tail = list(takewhile(lambda each: each[1], reversed(below)))
         number = tail[-1][0][listed] if tail else 0
-    return _Estimate(*[float(number)] * 3)
+    return _Estimate(float(number), float(number), float(number))
 
 
 def _compared(
@@ -775,7 +781,8 @@ def _compared(
 
 def _single(interval: inference.Estimate, term: _Term) -> _Estimate:
     """A single interval as numbers; unknown where replicates do not pair or the reference is 0."""
-    estimate = _Estimate(*map(float, interval[:3]))
+    value, low, high = map(float, interval[:3])
+    estimate = _Estimate(value, low, high, str(interval.reason))
     if math.isnan(estimate.mean):
         raise _AbsentError(f"{term.study} has a {term} that cannot be compared")
     return estimate

@@ -128,8 +128,10 @@ def test_one_replicate_has_no_interval_and_a_known_number_is_exact(verdicts: Loa
     (one,) = verdicts([entry], waits(local=[10.0]))
     assert math.isnan(one.low)
     assert math.isnan(one.high)
+    assert one.remark.startswith("No interval: ")
     (known,) = verdicts([entry], waits(local=10.0))
     assert known.low == known.high == known.our_value == 10
+    assert known.remark == ""
     (equal,) = verdicts([entry], waits(local=[10.0, 10.0, math.nan]))
     assert equal.low == equal.high == 10
 
