@@ -126,7 +126,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         ("common.parameters", {"ends": "some"}, ["scenarios[plain].parameters: muscle: ends: "]),
         ("scenarios.2.parameters.weights", [{}], ["[harder].parameters: muscle: 1 weights for 2 clusters"]),
-        ("scenarios.2.changes", [[200, "C2", 2]], ["changes: no cluster 'C2'; known are C1, C3"]),
+        ("scenarios.2.changes", [[200, "C2", 2]], ["changes: found 'C2'; known are C1, C3"]),
         (
             "scenarios.2.schedulers.1",
             "dll",
