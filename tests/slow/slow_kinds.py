@@ -408,6 +408,7 @@ def test_another_seed_repeats_what_is_drawn(kind: str, finished: AllKinds) -> No
         (
             ("centres.2.policy", "easy"),
             {
+                "centres",
                 "all logs, logged",
                 *(f"logged, original, {kind} run times" for kind in ("requested", "predicted", "actual")),
                 *KINDS["own-self-scheduling"].seeded,
