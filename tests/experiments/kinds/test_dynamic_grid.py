@@ -551,6 +551,13 @@ def test_the_effect_of_staying_out_is_that_of_the_pair() -> None:
     assert "higher for one other group without north" in lines[2]
 
 
+def test_a_single_cluster_sends_no_work_elsewhere() -> None:
+    table = pd.DataFrame({"scheduler": ["default"], "users": ["one"], "cluster": ["one"], "work": [5.0]})
+    specification: Any = None
+    (line,) = findings.flows(table, specification, {})
+    assert line.startswith("default: 0 % of the work of the clusters' users is done elsewhere")
+
+
 def test_a_departure_at_which_nothing_moves() -> None:
     values = [("grid", -10.0, 0.0), ("grid", 5.0, 0.0), ("local", -10.0, 4.0)]
     still = pd.DataFrame(values, columns=["use", "time", "processors"]).assign(
