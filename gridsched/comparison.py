@@ -554,7 +554,7 @@ def left_aside(
     accounting : AccountingLog, optional
         The export that they are from.
     cluster : Cluster, optional
-        Where they run: what it knows of nodes, partitions and events is not left aside. By default it is a
+        Where they run: its nodes, partitions and events are used. By default it is a
         pool of processors.
 
     Returns

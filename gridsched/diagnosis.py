@@ -25,7 +25,7 @@ from gridsched.errors import GridschedError
 State = Literal["ok", "warn", "fail"]
 
 LEAST_DISK = 200_000_000
-"""Free bytes below which nothing can be written for sure."""
+"""Free bytes below which writing may fail."""
 
 _ENOUGH_DISK = 5_000_000_000
 _OLDEST, _TOO_NEW = (3, 11), (3, 14)

@@ -1,6 +1,6 @@
 """The registry of measures: name, unit, words, better direction, aggregation and source of each, once.
 
-Studies, `gs.summarise`, figures, tables and the report take what they need to know of a measure from here. A
+Studies, `gs.summarise`, figures, tables and the report take what they need about a measure from here. A
 measure of one system is declared in the `measures.py` of its subpackage, as `MEASURES`, and found here too.
 
 >>> measure("wait_time_mean").words

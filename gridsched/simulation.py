@@ -52,7 +52,7 @@ def simulate(
         A name of `gridsched.systems.registry.names`, a local policy (for every cluster on its own), or a
         scheduler with its parameters. By default every cluster schedules the jobs submitted to it.
     estimates : {"requested", "actual", "clairvoyant"} or array of seconds
-        What schedulers know of run times: the requested time (the actual run time where a job has none,
+        Run times that schedulers expect: the requested time (the actual run time where a job has none,
         counted in the attributes), the actual run time, the larger of both, or the given values, one for
         each job in order of submission. Never less than one second.
     seed : int

@@ -151,7 +151,7 @@ def _noticed(dependent: Any, now: int, response: int) -> int:
 def notify_end(a: Any, first: int, now: int, ran: bool) -> None:
     """Tell those who depend on a job that is done with, and those who depend on who never runs for that.
 
-    Its `fate` has to say what became of it, and `ran` whether it ever started: nobody comes back late to a
+    Its `fate` has to be its outcome, and `ran` whether it ever started: nobody comes back late to a
     job that did not.
     """
     size = 1

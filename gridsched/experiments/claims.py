@@ -420,7 +420,7 @@ def _narrowed(select: Any, dimension: str, label: Any, where: str) -> dict[str, 
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What became of a claim.
+    """Verdict on a claim.
 
     Parameters
     ----------

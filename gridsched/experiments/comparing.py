@@ -237,7 +237,7 @@ class ComparisonStudy(ReplicatedStudy):
                 "scheduler": written_out(run.scheduler),
                 "policy": None if run.policy is None else written_out(run.policy),
                 "conventions": self.conventions_of(run),
-                "how": _plain_measuring(self.measuring(scenario)),
+                "how": plain_measuring(self.measuring(scenario)),
                 "parameters": {
                     **({"policy": label_of(run.policy)} if run.policy is not None else {}),
                     **({"load": run.load} if len(self.all_loads) > 1 else {}),
@@ -572,7 +572,7 @@ def written_out(scheduler: Written) -> Any:
     return scheduler if isinstance(scheduler, str) else scheduler.model_dump(mode="json")
 
 
-def _plain_measuring(how: Measuring) -> dict[str, Any]:
+def plain_measuring(how: Measuring) -> dict[str, Any]:
     """What differs from the default, as plain values."""
     return {key: value for key, value in vars(how).items() if value != getattr(Measuring(), key)}
 

@@ -31,7 +31,7 @@ FATES: dict[str, str] = {
     "jobs_lost": "jobs that were lost when a node failed",
     "jobs_starved": "jobs whose nodes never came back",
 }
-"""What became of jobs in a run in which nodes fail, users give up or jobs wait for others: long names."""
+"""Job outcomes in a run in which nodes fail, users give up or jobs wait for others: long names."""
 
 _DRAWN_UNTIL = 2
 """Failures are drawn for so many times the time in which jobs are submitted."""
@@ -150,7 +150,7 @@ def shifted(events: Iterable[NodeEvent], shift: int) -> list[NodeEvent]:
 
 
 def fates_of(*runs: xr.Dataset) -> xr.Dataset:
-    """The variables of `FATES` for runs that say what became of each job, together; none for others."""
+    """The variables of `FATES` for runs with job outcomes, together; none for others."""
     if not all("fate" in run for run in runs):
         return xr.Dataset()
     fate, killed, extra = (

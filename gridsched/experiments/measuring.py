@@ -229,7 +229,7 @@ _ALLOCATED = {
 
 
 def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Dataset]:
-    """What clusters did, what became of jobs, and what the system of the scheduler measures."""
+    """What clusters did, job outcomes, and what the system of the scheduler measures."""
     parts: list[xr.Dataset] = [_totals(run, how, users=users)]
     if run.attrs.get("scheme") == metrics.RECORDED or "system" not in run.attrs:
         return parts

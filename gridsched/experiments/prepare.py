@@ -266,7 +266,7 @@ def _by_reason(
 
 
 def sources(logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
-    """Where jobs come from, and what became of those that are not simulated, by workload on a dimension."""
+    """Where jobs come from, and how many were left out or repaired, by workload on a dimension."""
     own = list(logs.values())
     counts = {"left_out": [log.left_out for log in own], "repaired": [log.repaired for log in own]}
     whole = xr.merge(_by_reason(each, kind, [dimension], [len(own)], "") for kind, each in counts.items())

@@ -24,7 +24,7 @@ MAX_JOBS = 60
 
 _MAX_LEVELS = 16
 _FATES = ("", "is rejected", "its user gives up", "may never start", "is lost", "waits for ever")
-"""What became of jobs that did not run, in words, by fate."""
+"""Outcomes of jobs that did not run, in words, by fate."""
 
 
 @style.styled

@@ -17,7 +17,7 @@ from gridsched.metrics.measure import Measure
 from gridsched.units import duration, number
 
 Attributes = Mapping[str, Any]
-"""What forms and findings know of a dataset, see `gridsched.presentation.showing.attributes_of`."""
+"""Information about a dataset for forms and findings, see `gridsched.presentation.showing.attributes_of`."""
 
 Row = Mapping[Any, Any]
 """A row of the numbers of a figure."""

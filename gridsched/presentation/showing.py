@@ -81,10 +81,7 @@ def _made(specification: Specification, drawn: xr.Dataset, shared_by: int) -> tu
 
 
 def attributes_of(dataset: xr.Dataset) -> dict[str, Any]:
-    """What forms and findings know of a dataset: its attributes, and its schedulers.
-
-    With those that are bounds.
-    """
+    """Information about a dataset for forms and findings: attributes, schedulers, those that are bounds."""
     labels = [str(label) for label in dataset["scheduler"].values] if "scheduler" in dataset.dims else []
     return {
         **dataset.attrs,

@@ -40,7 +40,7 @@ _SERVER_ERROR = 500
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveLog:
-    """What `resources/archive.yaml` knows of a log; None and "" where it does not know.
+    """Information about a log in `resources/archive.yaml`; None and "" where there is none.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _registry() -> dict[str, ArchiveLog]:
 
 
 def registry() -> dict[str, ArchiveLog]:
-    """All logs that gridsched knows of, by name."""
+    """All logs of the registry, by name."""
     return dict(_registry())
 
 

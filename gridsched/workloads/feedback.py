@@ -122,7 +122,7 @@ def _by_user(workload: Workload) -> list[Integers]:
 
 @dataclass(frozen=True)
 class Continuation:
-    """How likely users go on with a session after a response.
+    """How likely users continue a session after a response.
 
     Parameters
     ----------

@@ -7,8 +7,7 @@ Best fit, packing, clustering, dot product and fragmentation gradient descent ar
 "Beware of fragmentation: scheduling GPU-sharing workloads with fragmentation gradient descent", USENIX ATC
 2023, compare, with the scores of their simulator: whole numbers up to 100, so that there are ties, which go
 to the first node. Gradient descent needs them: with exact scores it allocates a point less on their trace.
-What packing and clustering do with jobs without GPUs, whom they score alike everywhere, hangs on the order of
-nodes.
+Packing and clustering score jobs without GPUs equally everywhere, so that the order of nodes decides.
 """
 
 from __future__ import annotations

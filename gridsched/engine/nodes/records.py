@@ -69,7 +69,7 @@ JOB = np.dtype(
         ("shape", np.int64),  # jobs of one shape ask for the same
     ]
 )
-"""A job: what it asks for and what became of it."""
+"""A job: what it asks for and its outcome."""
 
 PIECE = np.dtype(
     [

@@ -19,7 +19,7 @@ def is_closed(a: NodeArrays, n: int) -> bool:
 
 @inline
 def _count_gpus(a: NodeArrays, n: int) -> None:
-    """Bring up to date what a node knows of its GPUs."""
+    """Update what a node has recorded about its GPUs."""
     node = a.nodes[n]
     idle, free, largest = 0, 0, 0
     for d in range(node["device"], node["device"] + node["gpus"]):

@@ -13,7 +13,7 @@ from pydantic import Field, StrictBool, model_validator
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import labelled
-from gridsched.experiments.comparing import ComparisonStudy
+from gridsched.experiments.comparing import ComparisonStudy, plain_measuring
 from gridsched.experiments.inputs import without_machine
 from gridsched.experiments.measuring import Measuring, measured
 from gridsched.experiments.parts import BaselineConfig, VariedConfig, WorkloadConfig, label_of
@@ -118,11 +118,7 @@ class LocalStudy(ComparisonStudy):
                     "scenario": each.name,
                     "estimates": self.all_estimates[0],
                     "grid": grids[each.name],
-                    "how": {
-                        key: value
-                        for key, value in vars(self.measuring(each)).items()
-                        if value != getattr(Measuring(), key)
-                    },
+                    "how": plain_measuring(self.measuring(each)),
                 },
                 cost=1.0,
             )

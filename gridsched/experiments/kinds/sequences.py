@@ -68,7 +68,7 @@ class SequenceStudy(Study):
     backfilling: Annotated[tuple[SequenceBackfilling, ...], Field(min_length=1)] = ("none", "shadow")
     """Whether other jobs start in the shadow of the chosen one."""
     waits: Annotated[tuple[WaitName, ...], Field(min_length=1)] = ("unset", "true")
-    """What scores know of waits: the true one, or one that is counted to a start of -1, which the published
+    """Waits that scores have: the true one, or one that is counted to a start of -1, which the published
     simulator has set nowhere when it asks."""
 
     @model_validator(mode="after")
@@ -171,7 +171,7 @@ class SequenceStudy(Study):
 
 
 def _scheduler(order: str, waits: str) -> str:
-    """Label of a queue order, and of what it knows of waits."""
+    """Label of a queue order, and of the waits that it has."""
     return order if waits == "unset" else f"{order}, true waits"
 
 
@@ -210,7 +210,7 @@ def run_sequences(
     backfilling : {"none", "shadow"}
         Whether other jobs start in the shadow of the chosen one.
     waits : {"unset", "true"}
-        What scores know of waits.
+        Waits that scores have.
     log : path
         The log, in the Standard Workload Format.
     labels : mapping

@@ -95,7 +95,7 @@ class CalendarSchedule:
 
 
 def together(parts: Sequence[tuple[NDArray[np.int64], int, CalendarSchedule]], jobs: int) -> CalendarSchedule:
-    """What became of jobs on clusters each by itself.
+    """Job outcomes on clusters each by itself.
 
     Parameters
     ----------

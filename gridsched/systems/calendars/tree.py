@@ -96,7 +96,7 @@ class SlotPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What a manager does with a job, and what it knows of the clusters below.
+    """What a manager does with a job, and its information about the clusters below.
 
     Parameters
     ----------

@@ -303,7 +303,7 @@ class FailureAwareRun(Run):
             padded[: len(mask)] = mask
             self._segment_masks.append(padded)
 
-    # --- what became of the jobs ------------------------------------------------------------------
+    # --- job outcomes ----------------------------------------------------------------------------
 
     def outcome(self) -> RoundsOutcome:
         """Outcomes of the jobs: how they were executed, in pieces where they were killed."""

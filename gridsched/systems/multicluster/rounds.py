@@ -229,7 +229,7 @@ class Run:
             return weighted_random(arrived, self.clusters, self._speeds, drawn, self.policy.fit)
         return least_load(self.jobs, arrived, self.clusters, self.policy.load, self.policy.fit)
 
-    # --- what became of the jobs ------------------------------------------------------------------
+    # --- job outcomes ----------------------------------------------------------------------------
 
     def outcome(self) -> RoundsOutcome:
         """Outcomes of the jobs: each has run in one piece."""

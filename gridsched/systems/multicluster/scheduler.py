@@ -135,7 +135,7 @@ class Multicluster(Scheduler):
     deadlines : ServiceClass
         Range of the deadlines that are drawn where the jobs have none.
     announcement_delay : int
-        After how long MUSCLE knows of a job that is submitted at a cluster, seconds.
+        After how long MUSCLE is notified of a job that is submitted at a cluster, seconds.
     threads : int
         Clusters whose schedules are improved beside each other; does not change the result.
     measure : bool

@@ -14,7 +14,7 @@ Only the abstract of the paper was at hand; what it leaves open is decided here:
 
 load
     Processor-seconds that the jobs on a cluster, running and waiting, are estimated to take, over its
-    processors. A request counts in full on every cluster where it waits, since none knows of the others.
+    processors. A request counts in full on every cluster where it waits, since none sees the others.
     Ties go to the home of the job, then to the first cluster.
 home
     A job's home is one of the K clusters only if its load is small enough.

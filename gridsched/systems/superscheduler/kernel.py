@@ -94,7 +94,7 @@ class SuperschedulerOptions(NamedTuple):
     takes_all: bool  # a volunteer takes any number of jobs until the next check, else one
     goes_on: bool  # a job of SYMMETRICALLY_INITIATED that no volunteer helps asks all partners, else waits
     average: bool  # clusters are as busy as on average since the last multiple of sigma, else as now
-    at_check: bool  # only jobs decided at the check itself know of volunteers
+    at_check: bool  # only jobs decided at the check itself have information about volunteers
 
 
 class Superschedulers(NamedTuple):

@@ -75,7 +75,7 @@ PLAN = np.dtype(
         ("lost", np.int64),  # seconds executed that were lost, or spent on checkpoints
     ]
 )
-"""What became of a job. Without a place, start and end are FOREVER and the place is NOWHERE."""
+"""Outcome of a job. Without a place, start and end are FOREVER and the place is NOWHERE."""
 
 
 class Route(IntEnum):
