@@ -7,6 +7,7 @@ show them after `%matplotlib inline`; elsewhere they are saved with `savefig`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,6 @@ from matplotlib.figure import Figure
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import runs as figures
-from gridsched.figures.gantt import MAX_JOBS
 from gridsched.figures.gantt import gantt as _gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
 from gridsched.runs import check_run, labelled_runs, listed_runs, name_of_run, names_clusters
@@ -60,17 +60,7 @@ def gantt(
     check_run(run)
     if by not in (None, "nodes", "processors"):
         raise ConfigurationError(f"by is {by!r}; use 'nodes' or 'processors', or leave it out")
-    if not names_clusters(run):
-        raise ConfigurationError(
-            f"{name_of_run(run)}: the run does not say on which clusters jobs run (ideal machines share "
-            "all); use gridsched.plot.load or compare"
-        )
-    if run.sizes["job"] > MAX_JOBS:
-        raise ConfigurationError(
-            f"{name_of_run(run)}: a Gantt chart shows at most {MAX_JOBS} jobs, this run has "
-            f"{run.sizes['job']:,}; use gridsched.plot.load, or simulate fewer jobs: "
-            f"workload.select(slice({MAX_JOBS}))"
-        )
+    _check_clusters(run, " (ideal machines share all); use gridsched.plot.load or compare")
     if by == "nodes" and "piece_segment" not in run:
         raise ConfigurationError(
             f"{name_of_run(run)}: the run does not say on which nodes jobs run; leave by= out, or simulate a "
@@ -109,20 +99,17 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
     >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
     >>> gs.plot.load(run).savefig("load.png")
     """
-    check_run(run)
-    if bins < 1:
-        raise ConfigurationError(f"bins is {bins}; give at least 1")
+    _check_bins(run, bins)
     known = [str(name) for name in run["cluster"].to_numpy()]
-    chosen = ([*known] if clusters else []) if isinstance(clusters, bool) else [*clusters]
-    if isinstance(clusters, str):
-        chosen = [clusters]
-    for name in chosen:
-        if name not in known:
-            raise ConfigurationError(f"{name_of_run(run)}: no cluster {name!r}; there are {', '.join(known)}")
-    if chosen and not names_clusters(run):
+    named = [clusters] if isinstance(clusters, str) else clusters
+    chosen = [*named] if not isinstance(named, bool) else known if named else []
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
         raise ConfigurationError(
-            f"{name_of_run(run)}: the run does not say on which clusters jobs run; leave clusters= out"
+            f"{name_of_run(run)}: no cluster {unknown[0]!r}; there are {', '.join(known)}"
         )
+    if chosen:
+        _check_clusters(run, "; leave clusters= out")
     if len(chosen) > figures.MAX_CLUSTERS:
         raise ConfigurationError(
             f"{name_of_run(run)}: a figure shows at most {figures.MAX_CLUSTERS} clusters, these are "
@@ -159,13 +146,8 @@ def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
     >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
     >>> gs.plot.utilisation(run).savefig("utilisation.png")
     """
-    check_run(run)
-    if bins < 1:
-        raise ConfigurationError(f"bins is {bins}; give at least 1")
-    if not names_clusters(run):
-        raise ConfigurationError(
-            f"{name_of_run(run)}: the run does not say on which clusters jobs run; use gridsched.plot.load"
-        )
+    _check_bins(run, bins)
+    _check_clusters(run, "; use gridsched.plot.load")
     return figures.utilisation(run, bins)[0]
 
 
@@ -201,16 +183,27 @@ def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
     given = listed_runs(runs)
     if not given or len(given) > figures.MAX_RUNS:
         raise ConfigurationError(f"compare shows 1 to {figures.MAX_RUNS} runs, these are {len(given)}")
-    for run in given[1:]:
-        _check_same_jobs(given[0], run)
-    return figures.compare(labelled_runs(runs if isinstance(runs, Mapping) else given))[0]
-
-
-def _check_same_jobs(first: xr.Dataset, other: xr.Dataset) -> None:
-    """Refuse runs of different jobs; run times may differ, as those of clusters of other speeds do."""
-    for name in ("job_number", "submit_time", "processors"):
+    first = given[0]
+    # Run times may differ, as those of clusters of other speeds do
+    for other, name in product(given[1:], ("job_number", "submit_time", "processors")):
         if name in first and name in other and not np.array_equal(first[name], other[name]):
             raise ConfigurationError(
                 f"{name_of_run(first)} and {name_of_run(other)}: {name} differs; "
                 "compare runs of the same jobs"
             )
+    return figures.compare(labelled_runs(runs if isinstance(runs, Mapping) else given))[0]
+
+
+def _check_bins(run: xr.Dataset, bins: int) -> None:
+    """Refuse what is no run, and a figure without bins."""
+    check_run(run)
+    if bins < 1:
+        raise ConfigurationError(f"bins is {bins}; give at least 1")
+
+
+def _check_clusters(run: xr.Dataset, remedy: str) -> None:
+    """Refuse runs of an ideal machine, in which clusters are one."""
+    if not names_clusters(run):
+        raise ConfigurationError(
+            f"{name_of_run(run)}: the run does not say on which clusters jobs run{remedy}"
+        )

@@ -134,11 +134,8 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
     The marker of a job that never ran is white.
     """
     rejected = run["start_time"].to_numpy() < 0
-    fates = (
-        [_FATES[fate] for fate in run["fate"].to_numpy().tolist()]
-        if "fate" in run
-        else [_FATES[1]] * len(levels)
-    )
+    known = run["fate"].to_numpy().tolist() if "fate" in run else [1] * len(levels)
+    fates = [_FATES[fate] for fate in known]
     _, submits, until = waits(run, "submit")
     colors = [gantt_blocks.color(job) for job in range(len(levels))]
     ends = np.maximum(submits, until)
