@@ -1,0 +1,22 @@
+"""Checkpoints of jobs: after each `interval` seconds of work one is written, which takes `cost` seconds.
+
+An interval of 0 means that there are none. None is written at the end of a job.
+"""
+
+from __future__ import annotations
+
+from gridsched.engine.jit import inline
+
+
+@inline
+def with_checkpoints(work: int, interval: int, cost: int) -> int:
+    """Seconds that so much work takes, checkpoints included."""
+    if interval <= 0 or work <= 0:
+        return work
+    return work + cost * ((work - 1) // interval)
+
+
+@inline
+def saved_work(elapsed: int, interval: int, cost: int) -> int:
+    """Seconds of work that the last checkpoint of an execution has, so many seconds after its start."""
+    return interval * (elapsed // (interval + cost)) if interval > 0 else 0
