@@ -35,8 +35,12 @@ if TYPE_CHECKING:
     from gridsched.prediction import PredictorOptions
     from gridsched.simulation import simulate
     from gridsched.summary import summarise
+    from gridsched.engine.simulator import Action
     from gridsched.systems.calendars.scheduler import Calendars
     from gridsched.systems.calendars.tree import Level, Manager, SlotPlan
+    from gridsched.systems.custom.compiled import compiled
+    from gridsched.systems.custom.scheduler import CustomScheduler
+    from gridsched.systems.custom.simulator import Simulator
     from gridsched.systems.dynamic_grid.membership import Stay
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
     from gridsched.systems.ideal.scheduler import Ideal
@@ -101,10 +105,12 @@ if TYPE_CHECKING:
     from gridsched.workloads.feedback import continuation_of
 
 _HOMES: dict[str, str] = {
+    "Action": "gridsched.engine.simulator",
     "COST": "gridsched.systems.jscheduler.costs",
     "Calendars": "gridsched.systems.calendars.scheduler",
     "Cluster": "gridsched.platform",
     "Conventions": "gridsched.policies.local",
+    "CustomScheduler": "gridsched.systems.custom.scheduler",
     "DynamicGrid": "gridsched.systems.dynamic_grid.scheduler",
     "FModel": "gridsched.workloads",
     "GridschedError": "gridsched.errors",
@@ -135,6 +141,7 @@ _HOMES: dict[str, str] = {
     "ServiceClass": "gridsched.workloads.deadlines",
     "SizeClass": "gridsched.workloads",
     "SizeModel": "gridsched.workloads",
+    "Simulator": "gridsched.systems.custom.simulator",
     "SlotPlan": "gridsched.systems.calendars.tree",
     "Slurm": "gridsched.systems.slurm.scheduler",
     "Stay": "gridsched.systems.dynamic_grid.membership",
@@ -147,6 +154,7 @@ _HOMES: dict[str, str] = {
     "characterise": "gridsched.workloads",
     "clean": "gridsched.traces",
     "compare": "gridsched.comparison",
+    "compiled": "gridsched.systems.custom.compiled",
     "composition_table": "gridsched.systems.multicluster.muscle",
     "continuation_of": "gridsched.workloads.feedback",
     "dependency_table": "gridsched.workloads.dependencies",
@@ -200,11 +208,13 @@ _HOMES: dict[str, str] = {
 }
 
 __all__ = [
+    "Action",
     "COST",
     "SCORE",
     "Calendars",
     "Cluster",
     "Conventions",
+    "CustomScheduler",
     "DynamicGrid",
     "FModel",
     "GridschedError",
@@ -234,6 +244,7 @@ __all__ = [
     "ServiceClass",
     "SizeClass",
     "SizeModel",
+    "Simulator",
     "SlotPlan",
     "Slurm",
     "Stay",
@@ -246,6 +257,7 @@ __all__ = [
     "characterise",
     "clean",
     "compare",
+    "compiled",
     "composition_table",
     "continuation_of",
     "dependency_table",

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import fields
-from numbers import Integral, Real
-from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from gridsched import results
-from gridsched.errors import ConfigurationError
-from gridsched.platform import Cluster, Platform, platform_of
+from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName, PassName
-from gridsched.submission import AlignName, Estimates, TimesName, cluster_of, submit
+from gridsched.submission import AlignName, Estimates, TimesName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.registry import scheduler_of
+from gridsched.systems.request import Request
 from gridsched.workloads.table import Workload
 
 
@@ -93,79 +87,16 @@ def simulate(
     >>> run.attrs["jobs_transferred"] > 0
     True
     """
-    if platform is None:
-        if not isinstance(workload, Workload):
-            raise ConfigurationError("platform: give a cluster for each workload")
-        platform = cluster_of(workload)
-    platform = platform_of(platform)
     chosen = scheduler_of(scheduler)
-    conventions = Conventions(overrun, passes)
-    submission = submit(
+    request = Request.of(
         workload,
         platform,
         estimates=estimates,
-        conventions=conventions,
-        align=align,
         seed=seed,
+        align=align,
         times=times,
         kill=kill,
+        conventions=Conventions(overrun, passes),
     )
-    reason = chosen.incompatibility(platform, conventions, submission.workload)
-    if reason:
-        raise ConfigurationError(f"{chosen.label} cannot schedule this: {reason}")
-    submission.check_limits()
-    schedule = chosen.schedule(submission)
-    run = results.run_dataset(
-        submission.workload,
-        submission.home,
-        platform.clusters,
-        schedule,
-        {
-            "scheme": chosen.label,
-            "system": chosen.system,
-            **_parameters(chosen),
-            "policies": ", ".join(policy.name for policy in platform.policies),
-            "estimates": estimates if isinstance(estimates, str) else "given",
-            "seed": seed,
-            "align": align,
-            "times": times,
-            "kill": int(kill),
-            "overrun": overrun,
-            "passes": passes,
-            "jobs_without_requested_time": int((submission.workload.requested_time <= 0).sum()),
-            "jobs_killed": 0 if submission.killed is None else int(submission.killed.sum()),
-            "jobs_transferred": _transferred(schedule, submission.home),
-        },
-    )
-    if submission.killed is None:
-        return run
-    words = {"long_name": "whether the job is killed at its requested time", "units": "1"}
-    return run.assign(killed_at_limit=("job", submission.killed.astype(np.int64), words))
-
-
-def _parameters(scheduler: Any) -> dict[str, int | float | str]:
-    """Parameters of a scheduler, a dataclass, as attributes of a dataset can hold them."""
-    names = [field.name for field in fields(scheduler)]
-    return {f"parameter_{name}": _plain(getattr(scheduler, name)) for name in names}
-
-
-def _plain(value: Any) -> int | float | str:
-    """Value as netCDF can hold it; as text it is the same in every process."""
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    return value if isinstance(value, str) else _without_addresses(repr(value))
-
-
-def _without_addresses(text: str) -> str:
-    """Functions by their names alone: where they are in memory differs from process to process."""
-    return re.sub(r"<function (.+?) at 0x[0-9a-fA-F]+>", r"\1", text)
-
-
-def _transferred(schedule: results.Schedule, home: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    """Jobs of which some part ran on another cluster than where they were submitted."""
-    if schedule.segments is None:
-        return 0
-    job, cluster = schedule.segments["job"], schedule.segments["cluster"]
-    return len(np.unique(job[(home[job] >= 0) & (cluster != home[job])]))
+    request.check(chosen)
+    return request.run_of(chosen.schedule(request.submission), chosen)

@@ -36,6 +36,7 @@ class Fate(IntEnum):
     NEVER_ELIGIBLE = 3
     LOST = 4
     STARVED = 5
+    REFUSED = 6
 
 
 _AFTER = int(Dependency.AFTER)

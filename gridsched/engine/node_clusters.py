@@ -409,7 +409,7 @@ def _arriving(local: NodeClusters) -> tuple[int, int]:
 
 
 @inline
-def _cluster(local: NodeClusters, m: int, copied: int) -> NodeArrays:
+def cluster_of(local: NodeClusters, m: int, copied: int) -> NodeArrays:
     """A cluster (0), or the copy of one (1), as the local scheduler of a single cluster knows it."""
     site = local.sites[m]
     row, node, device, limit = m, site["node"], site["device"], site["limit"]
@@ -471,7 +471,7 @@ def _cluster(local: NodeClusters, m: int, copied: int) -> NodeArrays:
 
 
 @inline
-def _rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: int) -> NodeOptions:
+def rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: int) -> NodeOptions:
     """Options of the local scheduler of a cluster (0), or of the copy of one (1), which learns nothing."""
     cluster, site = g.clusters[m], local.sites[m]
     return NodeOptions(
@@ -523,7 +523,7 @@ def fits(g: GridArrays, local: NodeClusters, j: int, m: int) -> bool:
 
 
 @noinline
-def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -> None:
+def describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -> None:
     """Write down a job as it is on a cluster, or on its copy."""
     site, cluster, job = local.sites[m], g.clusters[m], local.jobs[copied, j]
     life = _life(local, j)
@@ -572,7 +572,7 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
 
 
 @inline
-def _note_change(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
+def note_change(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
     """Let a cluster have a scheduling pass if something changed there."""
     if local.state[m, 0]["changed"]:
         g.dirty[m] = True
@@ -584,16 +584,16 @@ def enter(g: GridArrays, local: NodeClusters, j: int, m: int, now: int, options:
     """Send a job to the local queue of a cluster."""
     g.clock[0]["entered"] += 1
     g.entry[j] = j
-    _describe(g, local, j, m, 0)
-    queue.enter(by_reference(_cluster(local, m, 0)), j)
-    _note_change(g, local, m, now)
+    describe(g, local, j, m, 0)
+    queue.enter(by_reference(cluster_of(local, m, 0)), j)
+    note_change(g, local, m, now)
 
 
 @noinline
 def withdraw(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> None:
     """Take a waiting job out of the local queue of a cluster, which has a scheduling pass then."""
-    queue.leave(by_reference(_cluster(local, m, 0)), j)
-    _note_change(g, local, m, now)
+    queue.leave(by_reference(cluster_of(local, m, 0)), j)
+    note_change(g, local, m, now)
 
 
 # --- how much there is on a cluster ---------------------------------------------------------------
@@ -608,7 +608,7 @@ def waiting(g: GridArrays, local: NodeClusters, m: int) -> int:
 @noinline
 def idle(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Idle cores of the nodes that take jobs."""
-    a = by_reference(_cluster(local, m, 0))
+    a = by_reference(cluster_of(local, m, 0))
     cores = 0
     for n in range(len(a.nodes)):
         if not is_closed(a, n):
@@ -619,7 +619,7 @@ def idle(g: GridArrays, local: NodeClusters, m: int) -> int:
 @noinline
 def held(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Cores that jobs hold; 1 where `capacity` is none, so that such a cluster is full."""
-    a = by_reference(_cluster(local, m, 0))
+    a = by_reference(cluster_of(local, m, 0))
     cores = 0
     for n in range(len(a.nodes)):
         cores += a.nodes[n]["cores"] - a.nodes[n]["free_cores"]
@@ -640,13 +640,13 @@ def _cores_up(a: NodeArrays) -> int:
 @noinline
 def capacity(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Cores of the nodes that take jobs, and those that jobs hold on others; at least 1."""
-    return max(1, _cores_up(by_reference(_cluster(local, m, 0))))
+    return max(1, _cores_up(by_reference(cluster_of(local, m, 0))))
 
 
 @noinline
 def work_left(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> int:
     """Core-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
-    a = by_reference(_cluster(local, m, 0))
+    a = by_reference(cluster_of(local, m, 0))
     work = 0
     for n in range(len(a.nodes)):
         c = a.nodes[n]["change"]
@@ -663,7 +663,7 @@ def work_left(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int
 @inline
 def load(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> float:
     """Seconds that the work on a cluster keeps its cores busy that are up; half of for ever if none is."""
-    if _cores_up(by_reference(_cluster(local, m, 0))) == 0:
+    if _cores_up(by_reference(cluster_of(local, m, 0))) == 0:
         return float(FOREVER // 2)
     return work_left(g, local, m, now, overrun) / capacity(g, local, m)
 
@@ -741,7 +741,7 @@ def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
 @noinline
 def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> int:
     """Copy a cluster, with a job that enters there; return how many closings are known."""
-    a, s = by_reference(_cluster(local, m, 0)), by_reference(_cluster(local, m, 1))
+    a, s = by_reference(cluster_of(local, m, 0)), by_reference(cluster_of(local, m, 1))
     state, store = s.state[0], s.store[0]
     s.state[0] = a.state[0]
     state["event"] = 0
@@ -752,7 +752,7 @@ def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) 
     for k in range(a.state[0]["waiting"]):
         s.waiting[k] = a.waiting[k]
         _copy_job(a, s, a.waiting[k])
-    _describe(g, local, j, m, 1)
+    describe(g, local, j, m, 1)
     _spare_pieces(local, s, min(s.jobs[j]["units"], len(s.nodes)))
     return _copy_closings(local, s, m, now)
 
@@ -779,7 +779,7 @@ def _simulated_start(
 ) -> int:
     """When a job would start if it entered now, by simulating a copy of the cluster until then."""
     closings = _copy_cluster(g, local, j, m, now)
-    s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun, 1)
+    s, rules = by_reference(cluster_of(local, m, 1)), rules_of(g, local, m, overrun, 1)
     state, store = s.state[0], s.store[0]
     queue.enter(s, j)
     start = FOREVER
@@ -812,7 +812,7 @@ def _planned_start(
 ) -> int:
     """Earliest place that a plan of all who wait, in queue order, leaves; it knows no limits of groups."""
     _copy_cluster(g, local, j, m, now)
-    s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun, 1)
+    s, rules = by_reference(cluster_of(local, m, 1)), rules_of(g, local, m, overrun, 1)
     state, store = s.state[0], s.store[0]
     store["executions"] = 0
     for k in range(state["waiting"]):
@@ -840,8 +840,8 @@ def predicted_start(
     """
     if now > latest:
         return FOREVER
-    a, rules = by_reference(_cluster(local, m, 0)), _rules_of(g, local, m, options.overrun, 0)
-    _describe(g, local, j, m, 0)
+    a, rules = by_reference(cluster_of(local, m, 0)), rules_of(g, local, m, options.overrun, 0)
+    describe(g, local, j, m, 0)
     alone = a.state[0]["waiting"] == 0
     if alone and queue.within_limits(a, j) and fits_now(a, j, now, rules):
         return now
@@ -865,7 +865,7 @@ def _next_node_event(local: NodeClusters, m: int) -> int:
 
 
 @inline
-def _let_be_done(local: NodeClusters, life: int) -> None:
+def let_be_done(local: NodeClusters, life: int) -> None:
     """Let a job be done with."""
     clock = local.clock[0]
     clock["alive"] -= clock["requests"]
@@ -873,10 +873,10 @@ def _let_be_done(local: NodeClusters, life: int) -> None:
 
 
 @inline
-def _notify_end(local: NodeClusters, j: int, now: int) -> None:
+def notify_end(local: NodeClusters, j: int, now: int) -> None:
     """Tell those who wait for a job that it has ended, or is lost."""
     life = _life(local, j)
-    _let_be_done(local, life)
+    let_be_done(local, life)
     job_lifecycle.notify_end(local.lifecycles, life, now, True)
 
 
@@ -887,41 +887,41 @@ def _notify_lost(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
         j = local.ending[k]["job"]
         if local.jobs[0, j]["fate"] == _LOST and local.lifecycles.jobs[_life(local, j)]["fate"] == _COMPLETED:
             local.lifecycles.jobs[_life(local, j)]["fate"] = _LOST
-            _notify_end(local, j, now)
+            notify_end(local, j, now)
 
 
 @noinline
 def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> None:
     """Ends, corrections and what happens to nodes that is due on any cluster."""
-    anywhere = by_reference(_cluster(local, 0, 0))
+    anywhere = by_reference(cluster_of(local, 0, 0))
     store = local.store[0, 0]
     while queue.next_end(anywhere) == now:
         j = local.ending[0]["job"]
         store["ending"] = heap.pop(local.ending, store["ending"])
         m = g.cluster[j]
-        finish(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun, 0))
-        _notify_end(local, j, now)
-        _note_change(g, local, m, now)
+        finish(by_reference(cluster_of(local, m, 0)), j, now, rules_of(g, local, m, options.overrun, 0))
+        notify_end(local, j, now)
+        note_change(g, local, m, now)
     while queue.next_expected_end(anywhere) == now:
         j = local.expecting[0]["job"]
         store["expecting"] = heap.pop(local.expecting, store["expecting"])
         m = g.cluster[j]
-        queue.correct(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun, 0))
-        _note_change(g, local, m, now)
+        queue.correct(by_reference(cluster_of(local, m, 0)), j, now, rules_of(g, local, m, options.overrun, 0))
+        note_change(g, local, m, now)
     for m in range(len(g.clusters)):
         while _next_node_event(local, m) == now:
-            rules = _rules_of(g, local, m, options.overrun, 0)
-            process_node_event(by_reference(_cluster(local, m, 0)), now, rules)
+            rules = rules_of(g, local, m, options.overrun, 0)
+            process_node_event(by_reference(cluster_of(local, m, 0)), now, rules)
             if rules.requeue == _LOSE:
                 _notify_lost(g, local, m, now)
-            _note_change(g, local, m, now)
+            note_change(g, local, m, now)
         if local.state[m, 0]["planned"] <= now:
             local.state[m, 0]["changed"] = True
-            _note_change(g, local, m, now)
+            note_change(g, local, m, now)
 
 
 @inline
-def _notify_starts(local: NodeClusters, now: int) -> None:
+def notify_starts(local: NodeClusters, now: int) -> None:
     """Tell those who wait for the jobs that have just started, and let no user give these up any more."""
     clock = local.clock[0]
     clock["before"] = clock["notified"]
@@ -937,11 +937,14 @@ def _notify_starts(local: NodeClusters, now: int) -> None:
 def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster, if something changed there."""
     state = local.state[m, 0]
-    if state["changed"]:
-        rules = _rules_of(g, local, m, options.overrun, 0)
-        scheduling_pass(by_reference(_cluster(local, m, 0)), now, rules, score)
+    if state["waiting"] == 0:
+        state["planned"] = FOREVER
         state["changed"] = False
-        _notify_starts(local, now)
+    if state["changed"]:
+        rules = rules_of(g, local, m, options.overrun, 0)
+        scheduling_pass(by_reference(cluster_of(local, m, 0)), now, rules, score)
+        state["changed"] = False
+        notify_starts(local, now)
     g.dirty[m] = False
     g.due[m] = min(state["planned"], _next_node_event(local, m))
 
@@ -972,7 +975,7 @@ def first_due(g: GridArrays, local: NodeClusters) -> int:
     of_jobs = local.lifecycles
     if local.clock[0]["alive"] == 0 and of_jobs.state[0]["arrival"] == len(of_jobs.jobs):
         return FOREVER
-    anywhere = by_reference(_cluster(local, 0, 0))
+    anywhere = by_reference(cluster_of(local, 0, 0))
     now = min(queue.next_end(anywhere), queue.next_expected_end(anywhere))
     for m in range(len(g.clusters)):
         now = min(now, g.due[m])
@@ -1010,7 +1013,7 @@ def live(g: GridArrays, local: NodeClusters, now: int) -> None:
         clock["known"] = of_jobs.state[0]["arrival"]
         clock["leaving"] += job_lifecycle.let_give_up(of_jobs, now, local.leaving[clock["leaving"] :])
     for k in range(clock["leaving"]):
-        _let_be_done(local, local.leaving[k])
+        let_be_done(local, local.leaving[k])
 
 
 @inline

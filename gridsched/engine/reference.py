@@ -4,6 +4,8 @@ Numba hands a named tuple of arrays on as a list of all their addresses, lengths
 at each call for the clusters of a grid, and most of what there is to compile is to take tuples apart and put
 them together. A kernel puts its bundles into memory once, and its helpers are handed their address.
 
+A bundle for many short calls from Python is `pinned`: it is taken apart once, not at each call.
+
 Only public interfaces of Numba are used.
 """
 
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -18,12 +22,18 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     infer_getattr,
+    NativeValue,
+    intrinsic,
     lower_builtin,
     lower_getattr_generic,
     models,
     register_model,
     type_callable,
+    typeof_impl,
+    unbox,
 )
+
+from gridsched.engine.jit import jit
 
 Bundle = TypeVar("Bundle", bound=tuple[Any, ...])
 
@@ -106,3 +116,83 @@ def _read(context: Any, builder: Any, reference: Reference, address: Any, name: 
     if _is_nested(member):
         return field
     return impl_ret_borrowed(context, builder, member, builder.load(field))
+
+
+# --- bundles that stay in one place ---------------------------------------------------------------
+
+_WORDS = 16
+"""Machine words that are enough for each field: an array of five dimensions has 15."""
+
+
+class Pinned:
+    """A bundle that kernels are handed by address from Python: a call costs what it costs for one number.
+
+    Its arrays live as long as it does. Kernels must not keep arrays of it.
+    """
+
+    def __init__(self, bundle: Any, like: Pinned | None = None) -> None:
+        self.bundle = bundle
+        # Numba takes long to find out the type of a bundle
+        self._numba_type_ = Reference(numba.typeof(bundle)) if like is None else like._numba_type_
+        self._memory = np.zeros(_WORDS * _count_fields(bundle), np.int64)
+        self.address = int(self._memory.ctypes.data)
+        _pin(bundle, self.address)
+
+
+def pinned(bundle: Any, like: Any = None) -> Any:
+    """The bundle, such that kernels are handed its address; without compilation the bundle itself.
+
+    `like` is a pinned bundle of the same types, such as this one before it grew.
+    """
+    return bundle if numba.config.DISABLE_JIT else Pinned(bundle, like)
+
+
+def _count_fields(bundle: Any) -> int:
+    """Fields of a bundle, and of bundles in it."""
+    return sum(_count_fields(each) if isinstance(each, tuple) else 1 for each in bundle)
+
+
+def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The same value with arrays that count no references: Python keeps them."""
+    if isinstance(kind, types.Array):
+        array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        for name in ("meminfo", "parent"):
+            setattr(array, name, cgutils.get_null_value(getattr(array, name).type))
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        for index, member in enumerate(kind):
+            part = _without_owners(context, builder, member, builder.extract_value(value, index))
+            value = builder.insert_value(value, part, index)
+    return value
+
+
+@intrinsic
+def _write(typing_context: Any, bundle: Any, address: Any) -> Any:
+    """Write a bundle to an address."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        value = _without_owners(context, builder, bundle, arguments[0])
+        builder.store(value, builder.inttoptr(arguments[1], ir.PointerType(value.type)))
+        return context.get_dummy_value()
+
+    return types.void(bundle, types.int64), generate
+
+
+@jit
+def _pin(bundle: Any, address: int) -> None:
+    """Write a bundle to an address."""
+    _write(bundle, address)
+
+
+@typeof_impl.register(Pinned)
+def _type_of_pinned(pinned_bundle: Pinned, _: Any) -> Reference:
+    return pinned_bundle._numba_type_
+
+
+@unbox(Reference)
+def _address_of(reference: Reference, pinned_bundle: Any, c: Any) -> NativeValue:
+    """The address that is handed over."""
+    number = c.pyapi.object_getattr_string(pinned_bundle, "address")
+    address = c.pyapi.long_as_longlong(number)
+    c.pyapi.decref(number)
+    return NativeValue(c.builder.inttoptr(address, c.context.get_value_type(reference)))

@@ -6,9 +6,11 @@ A function of a kind takes any of the kind's parameters by name, all whole numbe
 from __future__ import annotations
 
 import dis
+import hashlib
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -76,7 +78,7 @@ class Kind:
         ConfigurationError
             If there is no such file or function, or the file fails to load.
         """
-        function = _load(self.what, location)
+        function: Function = load_from_file(self.what, location, "function", inspect.isfunction)
         self.parameters_of(function)
         return function
 
@@ -153,21 +155,48 @@ def _compile(kind: Kind, function: Function) -> Any:
         raise kind.cannot_compile(function, error) from None
 
 
-def _load(what: str, location: str) -> Function:
+def load_from_file(what: str, location: str, wanted: str, is_wanted: Callable[[Any], bool]) -> Any:
+    """What a file of the user calls by a name, written as `path/to/file.py:name`.
+
+    Parameters
+    ----------
+    what : str
+        What it is for, in messages.
+    location : str
+        Its file and name.
+    wanted : str
+        What it has to be: "function" or "class", in messages.
+    is_wanted : callable
+        Whether something is that.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file or name, or the file fails to load.
+    """
     path, separator, name = location.rpartition(":")
     if not separator or not name.isidentifier():
-        raise ConfigurationError(f"{what} {location!r}: write it as path/to/file.py:function")
+        raise ConfigurationError(f"{what} {location!r}: write it as path/to/file.py:{wanted}")
     if not Path(path).is_file():
         raise ConfigurationError(f"{what} {location!r}: there is no file {path}")
-    spec = importlib.util.spec_from_file_location(f"gridsched_user_{Path(path).stem}", path)
+    module = _module_of(Path(path).resolve(), f"{what} {location!r}: {path}")
+    found = getattr(module, name, None)
+    if not is_wanted(found):
+        remedy = "write one with def" if wanted == "function" else "derive one from gridsched.CustomScheduler"
+        raise ConfigurationError(f"{what} {location!r}: {path} has no {wanted} {name}; {remedy}")
+    return found
+
+
+def _module_of(path: Path, said: str) -> Any:
+    """Module of a file, as it is now; dataclasses want to find it by name."""
+    named = f"gridsched_user_{path.stem}_{hashlib.sha256(bytes(path)).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(named, path)
     if spec is None or spec.loader is None:
-        raise ConfigurationError(f"{what} {location!r}: {path} is not a Python file")
+        raise ConfigurationError(f"{said} is not a Python file")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[named] = module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ConfigurationError(f"{what} {location!r}: {path} fails to load: {error!r}") from error
-    function = getattr(module, name, None)
-    if not inspect.isfunction(function):
-        raise ConfigurationError(f"{what} {location!r}: {path} has no function {name}; write one with def")
-    return function
+        raise ConfigurationError(f"{said} fails to load: {error!r}") from error
+    return module

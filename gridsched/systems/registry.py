@@ -21,6 +21,7 @@ SYSTEMS: tuple[str, ...] = (
     "dynamic_grid",
     "multiple_requests",
     "slurm",
+    "custom",
 )
 """Rooms under `gridsched.systems`; the module `scheduler` of each has `SCHEDULERS`, schedulers by name."""
 

@@ -13,7 +13,7 @@ from gridsched.verification.reporting import report_jobs
 
 Integers = NDArray[np.int64]
 
-_COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(6)
+_COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED, _REFUSED = range(7)
 _DAY = 86_400
 _AFTER, _AFTER_ANY, _AFTER_OK, _AFTER_NOT_OK = range(4)
 
@@ -50,7 +50,7 @@ def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     yield from report_jobs(
         v, np.flatnonzero((fate == _COMPLETED) & ~started), "neither ran nor has another fate"
     )
-    kept = (fate == _GAVE_UP) | (fate == _NEVER_ELIGIBLE) | (fate == _REJECTED)
+    kept = np.isin(fate, (_GAVE_UP, _NEVER_ELIGIBLE, _REJECTED, _REFUSED))
     yield from report_jobs(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
 
 

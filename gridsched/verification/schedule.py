@@ -28,7 +28,7 @@ Flags = NDArray[np.bool_]
 _NONE = -1
 """What start, end, reserved start and tasks are where there are none."""
 
-_EXCUSED = (1, 2, 3, 4, 5)
+_EXCUSED = (1, 2, 3, 4, 5, 6)
 """Fates of jobs that need not have run; see `fate` of the run."""
 
 _VARIABLES = (

@@ -109,7 +109,7 @@ def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
 
 
 @inline
-def _kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
+def kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Take a running job off its nodes; it waits again, or is lost."""
     job = a.jobs[j]
     elapsed = now - job["start"]
@@ -139,7 +139,7 @@ def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
                 victim = j
             c = a.changes[c]["next"]
         if victim >= 0:
-            _kill(a, victim, now, options)
+            kill(a, victim, now, options)
 
 
 # --- nodes ----------------------------------------------------------------------------------------

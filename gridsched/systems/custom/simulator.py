@@ -1,0 +1,468 @@
+"""A simulation that a scheduler goes through step by step.
+
+>>> import gridsched as gs
+>>> jobs = gs.synthesise("M3", jobs=300, seed=1)
+>>> sim = gs.Simulator(jobs, gs.Cluster(name="M3", processors=1152))
+>>> while sim.advance():  # first come, first served
+...     for job, processors in sim.queue[["job", "processors"]].tolist():
+...         if processors > sim.free[0]:
+...             break
+...         sim.start(job)
+>>> run = sim.run()
+>>> gs.verify(run)
+>>> bool((run.start_time == gs.simulate(jobs, 1152, "fcfs").start_time).all())
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched.engine import node_clusters as grid
+from gridsched.engine import simulator as engine
+from gridsched.engine.bundles import allocate, grow
+from gridsched.engine.clusters import GridOptions, StartPredictions
+from gridsched.engine.reference import pinned
+from gridsched.engine.simulator import Action, Outcome
+from gridsched.errors import ConfigurationError, ScheduleError
+from gridsched.platform import Cluster, Platform
+from gridsched.policies import scores
+from gridsched.policies.local import Conventions, OverrunName
+from gridsched.results import Schedule
+from gridsched.submission import AlignName, Estimates, Submission, TimesName
+from gridsched.systems.cluster_records import cluster_records, overrun_code
+from gridsched.systems.custom.compiled import CompiledDecision
+from gridsched.systems.base import Scheduler
+from gridsched.systems.node_grids import node_corrections, node_grid, node_grid_run
+from gridsched.systems.request import Request
+from gridsched.workloads.table import Workload
+
+_NO_NODES: NDArray[np.int64] = np.empty(0, np.int64)
+
+_TO_CLUSTERS = (Action.START, Action.SEND)
+
+_FIRST_CALLS = 64
+"""Calls that there is room for at first."""
+
+
+class Simulator:
+    """A simulation that stops at each instant at which something happens, so that a scheduler decides.
+
+    Jobs are called by their place in the workload, clusters by theirs in the platform, from 0 on. What a
+    scheduler sees are views of the simulator's own arrays: valid until the next action or `advance`.
+
+    Parameters
+    ----------
+    workload, platform, estimates, seed, align, times, kill, overrun
+        As of `gridsched.simulate`.
+
+    Raises
+    ------
+    WorkloadError
+        If a workload is not clean, or does not say how large its cluster is.
+    ConfigurationError
+        If workload and platform do not go together, or clusters join, leave or change.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> sim = gs.Simulator(gs.synthesise("M3", jobs=20, seed=1), 1152)
+    >>> sim.advance(), len(sim.queue), len(sim.running), sim.free.tolist()
+    (True, 1, 0, [1152])
+    >>> job = int(sim.queue["job"][0])
+    >>> sim.start(job)
+    >>> sim.running["job"].tolist()
+    [0]
+    >>> sim.start(job)
+    Traceback (most recent call last):
+    ...
+    gridsched.errors.ScheduleError: job 1 (index 0) cannot start at 0 s: it does not wait in the queue
+    """
+
+    def __init__(
+        self,
+        workload: Workload | Sequence[Workload | None],
+        platform: Cluster | Sequence[Cluster] | Platform | int | None = None,
+        *,
+        estimates: Estimates = "requested",
+        seed: int = 0,
+        align: AlignName = "start",
+        times: TimesName = "home",
+        kill: bool = False,
+        overrun: OverrunName = "doubling",
+    ) -> None:
+        self._request: Request | None = Request.of(
+            workload,
+            platform,
+            estimates=estimates,
+            seed=seed,
+            align=align,
+            times=times,
+            kill=kill,
+            conventions=Conventions(overrun),
+        )
+        self._request.submission.check_limits()
+        self._begin(self._request.submission)
+
+    @classmethod
+    def of(cls, submission: Submission) -> Simulator:
+        """Simulator of jobs that are submitted to a platform."""
+        made = cls.__new__(cls)
+        made._request = None
+        made._begin(submission)
+        return made
+
+    def _begin(self, submission: Submission) -> None:
+        """Make the arrays of a simulation in which nothing has happened."""
+        clusters, platform = submission.clusters, submission.platform
+        if platform.membership is not None or platform.changes:
+            raise ConfigurationError(
+                "platform: clusters of a simulator neither join nor leave, nor do their processors change"
+            )
+        if len(clusters) == 1:
+            submission = submission.at_home()
+        self.submission = submission
+        home = np.where(submission.home < 0, len(clusters), submission.home)
+        records, score = cluster_records(clusters, submission.policies)
+        self._grid = node_grid(submission, home, records, submission.policies)
+        self._against = self._grid.against(np.ones((len(clusters) + 1, len(clusters)), np.bool_))
+        g, local = self._grid.allocate(records, submission.records(), self._against > 0)
+        sizes = {
+            "alive": local.waiting.shape[1],
+            "room": 2 * local.waiting.shape[1],
+            "clusters": len(clusters),
+            "calls": _FIRST_CALLS,
+            "jobs": len(submission),
+            "one": 1,
+        }
+        self._score, self._compiled_score = score, scores.SCORE.compile(score)
+        self._options = GridOptions(
+            overrun_code(submission.conventions.overrun), int(StartPredictions.EXACT)
+        )
+        self._actions = np.zeros(1, engine.ACTION)
+        self._done = False
+        self._pinned: Any = None
+        self.memory: dict[str, Any] = {}
+        self._keep(allocate(engine.Simulated, sizes, g=g, local=local))
+
+    def _keep(self, arrays: engine.Simulated) -> None:
+        """Work on these arrays from now on."""
+        self._arrays, self._pinned = arrays, pinned(arrays, self._pinned)
+        self._state: Any = arrays.state[0]
+
+    def _make_room(self) -> None:
+        """Give each array that is full more room."""
+        local = grid.with_room(self._arrays.local)
+        calls = int(self._state["calls"]) + 1
+        alive, room = local.waiting.shape[1], len(self._arrays.calls)
+        sizes = {"alive": alive, "room": 2 * alive, "calls": room if calls <= room else 2 * room}
+        self._keep(grow(self._arrays._replace(local=local), sizes))
+
+    # --- what there is ------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """Present time [s]."""
+        return int(self._state["now"])
+
+    @property
+    def queue(self) -> NDArray[Any]:
+        """Jobs that wait for a decision, in order of entry.
+
+        Fields: job, submit_time [s], estimate [s, on the cluster of its submission], processors, user, group,
+        queue (numbers of the log), home (index of the cluster of submission, -1 for none).
+        """
+        first = self._state["first"]
+        return self._arrays.queue[first : first + self._state["queued"]]
+
+    @property
+    def running(self) -> NDArray[Any]:
+        """Jobs that run, in order of start; fields: job, cluster, processors, start_time, expected_end [s]."""
+        return self._arrays.running[: self._state["running"]]
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """Idle processors of each cluster, without those of nodes that take no jobs."""
+        free: NDArray[np.int64] = self._arrays.free
+        return free
+
+    @property
+    def workload(self) -> Workload:
+        """All jobs in order of submission."""
+        return self.submission.workload
+
+    @property
+    def clusters(self) -> Sequence[Cluster]:
+        """The clusters."""
+        return self.submission.clusters
+
+    def nodes(self, cluster: int = 0) -> NDArray[Any]:
+        """Nodes of a cluster; one where nodes do not matter.
+
+        Fields: cores, memory [KiB], gpus, free_cores, free_memory, free_gpus, down, drained, windows (of
+        maintenance that it is in), pieces (jobs that run there) and others.
+        """
+        site = self._arrays.local.sites[cluster]
+        view: NDArray[Any] = self._arrays.local.nodes[site["node"] : site["node"] + site["nodes"]].view()
+        view.flags.writeable = False
+        return view
+
+    def predicted_start(self, job: int, cluster: int = 0) -> int:
+        """When a job of the queue would start if it were sent to a cluster now [s]; -1 if it is not known.
+
+        As the cluster knows it: if nothing else came, and all estimates were right.
+        """
+        return int(
+            engine.predicted_start(self._pinned, job, cluster, self._options, self._compiled_score)
+        )
+
+    # --- what can be done ---------------------------------------------------------------------------
+
+    def advance(self) -> bool:
+        """Go on to the next instant at which something happens; False if nothing can happen to jobs any more."""
+        outcome = Outcome.ROOM
+        while outcome == Outcome.ROOM and not self._done:
+            outcome = engine.go_on(self._pinned, self._options, self._compiled_score)
+            if outcome == Outcome.ROOM:
+                self._make_room()
+        self._done |= outcome == Outcome.DONE
+        return not self._done
+
+    def start(self, job: int, cluster: int = 0, nodes: Sequence[int] | NDArray[Any] | None = None) -> None:
+        """Start a job of the queue on a cluster.
+
+        Parameters
+        ----------
+        job, cluster : int
+            Which job, and where.
+        nodes : sequence of int, optional
+            Nodes of the cluster, the first with the smallest number; by default the cluster's own placement.
+
+        Raises
+        ------
+        ScheduleError
+            If the job does not wait, does not fit, or a node is not free.
+        """
+        self._act(Action.START, job, cluster, nodes=nodes)
+
+    def send(self, job: int, cluster: int = 0) -> None:
+        """Send a job of the queue to the local queue of a cluster, whose local policy starts it.
+
+        Raises
+        ------
+        ScheduleError
+            If the job does not wait, or the cluster cannot hold it.
+        """
+        self._act(Action.SEND, job, cluster)
+
+    def withdraw(self, job: int) -> None:
+        """Take a job that was sent to a cluster and has not started back into the queue, to its old place.
+
+        Raises
+        ------
+        ScheduleError
+            If it does not wait on a cluster.
+        """
+        self._act(Action.WITHDRAW, job)
+
+    def reject(self, job: int) -> None:
+        """Let a job of the queue never run.
+
+        Raises
+        ------
+        ScheduleError
+            If it does not wait in the queue, or has run before.
+        """
+        self._act(Action.REJECT, job)
+
+    def kill(self, job: int, *, requeue: bool = False) -> None:
+        """Kill a running job: it is lost, or waits again, without what it did since its last checkpoint.
+
+        Raises
+        ------
+        ScheduleError
+            If it does not run.
+        """
+        self._act(Action.REQUEUE if requeue else Action.KILL, job)
+
+    def call_at(self, time: int) -> None:
+        """Let `advance` stop at a time, as long as there are jobs.
+
+        Raises
+        ------
+        ScheduleError
+            If the time is not after now.
+        """
+        self._act(Action.CALL, time=time)
+
+    def _act(
+        self,
+        kind: int,
+        job: int = -1,
+        cluster: int = -1,
+        time: int = 0,
+        nodes: Sequence[int] | NDArray[Any] | None = None,
+    ) -> None:
+        """Take an action."""
+        self._actions[0] = (kind, job, cluster, time)
+        where = _NO_NODES if nodes is None else np.asarray(nodes, np.int64)
+        outcome = Outcome.ROOM
+        while outcome == Outcome.ROOM:
+            outcome = engine.act(self._pinned, self._actions, where, self._options, self._compiled_score)
+            if outcome == Outcome.ROOM:
+                self._make_room()
+        if outcome != Outcome.DONE:
+            raise self._refused(kind, job, cluster, time, Outcome(outcome))
+
+    def _refused(
+        self, kind: int, job: int, cluster: int, time: int, why: Outcome
+    ) -> ScheduleError:
+        """What is said of an action that is not possible."""
+        if kind == Action.CALL:
+            return ScheduleError(f"cannot call at {time} s: it is {self.now} s already")
+        known = 0 <= job < len(self.workload)
+        number = f"{self.workload.job_number[job]} (index {job})" if known else f"index {job}"
+        verb = _VERBS.get(kind, f"have action {kind}")
+        return ScheduleError(f"job {number} cannot {verb} at {self.now} s: {self._reason(job, cluster, why)}")
+
+    def _reason(self, job: int, cluster: int, why: Outcome) -> str:
+        """Why an action is not possible."""
+        if why == Outcome.NO_CLUSTER:
+            return f"there is no cluster {cluster}; there are {len(self.clusters)}, from 0 on"
+        if why in _REASONS:
+            return _REASONS[why]
+        name, asks = self.clusters[cluster].name, f"it asks for {self.workload.processors[job]} processors"
+        if why == Outcome.TOO_LARGE:
+            return f"{asks}, which {name} cannot give it ever"
+        if why == Outcome.OVER_LIMIT:
+            return f"a group of its has reached its limit on {name}"
+        return f"{asks}, {int(self.free[cluster])} are free on {name}, not all of them for it"
+
+    # --- results ------------------------------------------------------------------------------------
+
+    def schedule(self) -> Schedule:
+        """What was decided, as every scheduler gives it.
+
+        Raises
+        ------
+        ScheduleError
+            If the simulation has not come to its end.
+        """
+        if not self._done:
+            raise ScheduleError(
+                f"the simulation is at {self.now} s, and not at its end: call advance() until it is False"
+            )
+        local, workload = self._arrays.local, self.workload
+        run = node_grid_run(self._grid, self._arrays.g, local, self._against, self._score)
+        counters: dict[str, Any] = {
+            "corrections": node_corrections(local),
+            "decisions": int(self._state["decisions"]),
+            **run.counters,
+        }
+        if self._state["refused"]:
+            counters["jobs_refused"] = int(self._state["refused"])
+        return Schedule(
+            start_time=run.start_time,
+            end_time=run.end_time,
+            run_time=self._grid.run_time_on(run.cluster),
+            estimate=self.submission.estimate,
+            segments=run.segments,
+            variables=run.variables,
+            counters=counters,
+        )
+
+    def run_compiled(self, decision: CompiledDecision, parameters: NDArray[np.float64]) -> None:
+        """Simulate to the end under a compiled decision.
+
+        Raises
+        ------
+        ScheduleError
+            If an action is not possible.
+        """
+        if numba.config.DISABLE_JIT:
+            self._run_plainly(decision, parameters)
+            return
+        outcome = Outcome.ROOM
+        actions = self._room_for_actions()
+        while outcome == Outcome.ROOM:
+            outcome = engine.run(
+                self._pinned,
+                decision.callback,
+                parameters,
+                actions,
+                _NO_NODES,
+                self._options,
+                self._compiled_score,
+            )
+            if outcome == Outcome.ROOM:
+                self._make_room()
+                actions = np.resize(actions, len(self._room_for_actions()))
+        if outcome != Outcome.DONE:
+            kind, job, cluster, time = actions[self._state["acted"]].tolist()
+            raise self._refused(kind, job, cluster, time, Outcome(outcome))
+        self._done = True
+
+    def _room_for_actions(self) -> NDArray[Any]:
+        """Actions that there is room for at one instant."""
+        return np.zeros(2 * len(self._arrays.running) + 64, engine.ACTION)
+
+    def _run_plainly(self, decision: CompiledDecision, parameters: NDArray[np.float64]) -> None:
+        """The same without compilation."""
+        while self.advance():
+            actions = self._room_for_actions()
+            seen = (self.queue.copy(), self.running.copy(), self.free.copy())
+            for action in actions[: decision.function(self.now, *seen, parameters, actions)].tolist():
+                self._act(*action)
+
+    def run(self) -> xr.Dataset:
+        """The run: a dataset like that of `gridsched.simulate`.
+
+        Raises
+        ------
+        ScheduleError
+            If the simulation has not come to its end.
+        """
+        if self._request is None:
+            raise ScheduleError("this simulator belongs to a scheduler; gridsched.simulate makes its run")
+        return self._request.run_of(self.schedule(), StepByStep())
+
+
+@dataclass(frozen=True)
+class StepByStep(Scheduler):
+    """Whoever goes through a simulator step by step."""
+
+    system: ClassVar[str] = "custom"
+
+    @property
+    def label(self) -> str:
+        """Name in results."""
+        return "step by step"
+
+    def schedule(self, submission: Submission) -> Schedule:
+        """Nothing is known of how it decides."""
+        raise ConfigurationError("a simulator is gone through with advance(), not by gridsched.simulate")
+
+
+_VERBS: dict[int, str] = {
+    Action.START: "start",
+    Action.SEND: "be sent",
+    Action.WITHDRAW: "be withdrawn",
+    Action.REJECT: "be rejected",
+    Action.KILL: "be killed",
+    Action.REQUEUE: "be killed",
+}
+
+_REASONS = {
+    Outcome.NOT_QUEUED: "it does not wait in the queue",
+    Outcome.NOT_RUNNING: "it does not run",
+    Outcome.NOT_SENT: "it does not wait on a cluster",
+    Outcome.BOUND: "it has run before, and stays with the cluster where it did",
+    Outcome.UNKNOWN: "there is no such action",
+}
