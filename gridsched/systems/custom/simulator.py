@@ -16,6 +16,7 @@ True
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,6 +30,7 @@ from gridsched.engine import node_clusters as grid
 from gridsched.engine import simulator as engine
 from gridsched.engine.bundles import allocate, grow
 from gridsched.engine.clusters import GridOptions, StartPredictions
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.reference import pinned
 from gridsched.engine.simulator import Action, Outcome
 from gridsched.errors import ConfigurationError, ScheduleError
@@ -38,7 +40,9 @@ from gridsched.policies.local import Conventions, OverrunName
 from gridsched.results import Schedule
 from gridsched.submission import AlignName, Estimates, Submission, TimesName
 from gridsched.systems.cluster_records import cluster_records, overrun_code
+from gridsched.systems.custom import snapshots
 from gridsched.systems.custom.compiled import CompiledDecision
+from gridsched.systems.custom.snapshots import Snapshot
 from gridsched.systems.base import Scheduler
 from gridsched.systems.node_grids import node_corrections, node_grid, node_grid_run
 from gridsched.systems.request import Request
@@ -133,6 +137,7 @@ class Simulator:
         records, score = cluster_records(clusters, submission.policies)
         self._grid = node_grid(submission, home, records, submission.policies)
         self._against = self._grid.against(np.ones((len(clusters) + 1, len(clusters)), np.bool_))
+        self._fates = np.where(self._against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
         g, local = self._grid.allocate(records, submission.records(), self._against > 0)
         sizes = {
             "alive": local.waiting.shape[1],
@@ -301,6 +306,17 @@ class Simulator:
             If the time is not after now.
         """
         self._act(Action.CALL, time=time)
+
+    # --- there and back -----------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The simulation as it is now, with a deep copy of `memory`; takes microseconds for each job alive."""
+        return snapshots.take(self._arrays, self.memory, self._done)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot that this simulator made."""
+        snapshots.put_back(self._arrays, snapshot, self._fates)
+        self.memory, self._done = copy.deepcopy(snapshot.memory), snapshot.done
 
     def _act(
         self,
