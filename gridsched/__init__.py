@@ -17,6 +17,7 @@ from gridsched.lazy import attach
 if TYPE_CHECKING:
     from gridsched import calibration, forecasting, plot, prediction
     from gridsched.comparison import compare, what_if
+    from gridsched.engine.simulator import Action
     from gridsched.errors import GridschedError
     from gridsched.explanation import explain
     from gridsched.forecasting.present import forecast
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from gridsched.prediction import PredictorOptions
     from gridsched.simulation import simulate
     from gridsched.summary import summarise
-    from gridsched.engine.simulator import Action
     from gridsched.systems.calendars.scheduler import Calendars
     from gridsched.systems.calendars.tree import Level, Manager, SlotPlan
     from gridsched.systems.custom.compiled import compiled
@@ -208,9 +208,9 @@ _HOMES: dict[str, str] = {
 }
 
 __all__ = [
-    "Action",
     "COST",
     "SCORE",
+    "Action",
     "Calendars",
     "Cluster",
     "Conventions",
@@ -242,9 +242,9 @@ __all__ = [
     "Replay",
     "ResourceChange",
     "ServiceClass",
+    "Simulator",
     "SizeClass",
     "SizeModel",
-    "Simulator",
     "SlotPlan",
     "Slurm",
     "Stay",

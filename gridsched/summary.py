@@ -10,7 +10,7 @@ from gridsched.metrics import jobs
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
 from gridsched.runs import check_run
-from gridsched.systems.registry import system_of
+from gridsched.systems.registry import class_of
 
 _RENAMED = {
     "utilisation": "utilisation_cluster",
@@ -54,8 +54,7 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     parts = [jobs.summarise(run, **options)]
     if "piece_segment" in run:
         parts.append(summarise_nodes(run, parts[0].sizes["bin"]))
-    system = str(run.attrs.get("system", ""))
-    scheduler = system_of(system) if system else None
+    scheduler = class_of(run)
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         pooled = scheduler is not None and not scheduler.names_clusters
         summary = summarise_ideal(run) if pooled else summarise_grid(run)

@@ -906,7 +906,9 @@ def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> No
         j = local.expecting[0]["job"]
         store["expecting"] = heap.pop(local.expecting, store["expecting"])
         m = g.cluster[j]
-        queue.correct(by_reference(cluster_of(local, m, 0)), j, now, rules_of(g, local, m, options.overrun, 0))
+        queue.correct(
+            by_reference(cluster_of(local, m, 0)), j, now, rules_of(g, local, m, options.overrun, 0)
+        )
         note_change(g, local, m, now)
     for m in range(len(g.clusters)):
         while _next_node_event(local, m) == now:

@@ -21,8 +21,8 @@ from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
-    infer_getattr,
     NativeValue,
+    infer_getattr,
     intrinsic,
     lower_builtin,
     lower_getattr_generic,
@@ -133,7 +133,7 @@ class Pinned:
     def __init__(self, bundle: Any, like: Pinned | None = None) -> None:
         self.bundle = bundle
         # Numba takes long to find out the type of a bundle
-        self._numba_type_ = Reference(numba.typeof(bundle)) if like is None else like._numba_type_
+        self._numba_type_: Reference = Reference(numba.typeof(bundle)) if like is None else like._numba_type_
         self._memory = np.zeros(_WORDS * _count_fields(bundle), np.int64)
         self.address = int(self._memory.ctypes.data)
         _pin(bundle, self.address)

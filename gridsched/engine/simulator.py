@@ -1,13 +1,13 @@
 """A simulation that stops wherever a scheduler may decide, and does what it says.
 
-A job that may start stands in the queue until a scheduler starts it on a cluster, sends it to the local queue
-of a cluster, or rejects it. A job that was started from the queue and is killed comes back to it, one that was
-sent to the local queue of its cluster. What happens besides (ends, failures of nodes, dependencies, users who
-give up, the local policies of jobs that were sent) is that of any grid, see `node_clusters`.
+A job that may start waits in the queue until a scheduler starts it on a cluster, sends it to the local queue
+of a cluster, or rejects it. A job that was started from the queue and is killed comes back to it; one that
+was sent goes back to the local queue of its cluster. What happens besides (ends, failures of nodes,
+dependencies, users who give up, local policies) is that of any grid, see `node_clusters`.
 
 At one instant: ends, outrun estimates, events of nodes, jobs that become eligible, users who give up, the
-decisions of the scheduler, then passes of the local policies. If these start jobs of no length, the instant has
-another round.
+decisions of the scheduler, then passes of the local policies. If these start jobs of no length, the instant
+has another round.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from gridsched.engine import heap, job_lifecycle
 from gridsched.engine import node_clusters as grid
 from gridsched.engine.bundles import column
-from gridsched.engine.clusters import GridArrays, GridOptions
+from gridsched.engine.clusters import GridArrays, GridOptions, allocation
 from gridsched.engine.jit import inline, jit, noinline, shift
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.node_clusters import NodeClusters
@@ -38,7 +38,8 @@ QUEUED = np.dtype(
         ("job", np.int64),  # its place in the workload
         ("submit_time", np.int64),
         ("estimate", np.int64),  # on the cluster of its submission
-        ("processors", np.int64),
+        ("processors", np.int64),  # that it takes there, on whole nodes all of them
+        ("requested_processors", np.int64),
         ("user", np.int64),
         ("group", np.int64),
         ("queue", np.int64),
@@ -176,11 +177,13 @@ def _put(a: Simulated, j: int, anew: bool) -> None:
     job["job"] = j
     job["submit_time"] = request["submit"]
     job["estimate"] = request["estimate"]
-    job["processors"] = request["processors"]
+    home = a.g.home[j] if a.g.home[j] < len(a.g.clusters) else -1
+    job["processors"] = allocation(a.g, j, home) if home >= 0 else request["processors"]
+    job["requested_processors"] = request["processors"]
     job["user"] = labels["user"]
     job["group"] = labels["group"]
     job["queue"] = labels["queue"]
-    job["home"] = a.g.home[j] if a.g.home[j] < len(a.g.clusters) else -1
+    job["home"] = home
     state["queued"] += 1
 
 
@@ -289,7 +292,7 @@ def _next_instant(a: Simulated) -> int:
 
 @noinline
 def _go_on(a: Simulated, options: GridOptions, score: Any) -> int:
-    """Go on to the next instant at which a scheduler may decide: DECIDE, DONE, or ROOM where more is needed."""
+    """Go on to the next instant at which a scheduler may decide: DECIDE, DONE, or ROOM if that is short."""
     state = a.state[0]
     if state["open"]:
         if not grid.has_room(a.g, a.local, 0, state["now"]):

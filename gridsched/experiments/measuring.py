@@ -19,7 +19,7 @@ from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
 from gridsched.metrics.users import user_measures
-from gridsched.systems.registry import system_of
+from gridsched.systems.registry import class_of
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -231,11 +231,11 @@ _ALLOCATED = {
 def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Dataset]:
     """What clusters did, job outcomes, and what the system of the scheduler measures."""
     parts: list[xr.Dataset] = [_totals(run, how, users=users)]
-    if run.attrs.get("scheme") == metrics.RECORDED or "system" not in run.attrs:
+    scheduler = class_of(run)
+    if run.attrs.get("scheme") == metrics.RECORDED or scheduler is None:
         return parts
     if how.bins and "piece_segment" in run:
         parts.append(summarise_nodes(run, how.bins))
-    scheduler = system_of(str(run.attrs["system"]))
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
         # Utilisation is by allocated processors, of clusters as of the whole grid

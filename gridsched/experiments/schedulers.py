@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     Discriminator,
     GetJsonSchemaHandler,
+    PlainValidator,
     Tag,
     model_serializer,
 )
@@ -38,12 +39,15 @@ from gridsched.experiments.derived import (
 from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
-from gridsched.systems.registry import names, scheduler_of
+from gridsched.systems.registry import load_scheduler, names, scheduler_of
 
 Name = Annotated[Label, pydantic.Field(max_length=80)]
 
 _OWN_KEYS = ("name", "scheduler")
 """Keys that are no parameters."""
+
+_BY_FILE = "by file"
+"""Tag of schedulers that are named by the place of their class."""
 
 
 class SchedulerConfig(MadeConfig):
@@ -60,7 +64,7 @@ class SchedulerConfig(MadeConfig):
         given = {key: object_of(getattr(self, key)) for key in self.model_fields_set.difference(_OWN_KEYS)}
         for key, place in self.function_places.items():
             given[key] = self.made_of.functions[key].load(place)
-        default: Any = names()[self.scheduler]()
+        default: Any = self.default
         for key, made_of in self.made_of.opened.items():
             own = {field.name: given.pop(field.name) for field in fields(made_of) if field.name in given}
             if own:
@@ -68,6 +72,16 @@ class SchedulerConfig(MadeConfig):
                 own["name"] = self.name
                 given[key] = made_of(**own) if before is None else replace(before, **own)
         return cast(Scheduler, replace(default, **given, **parameters))
+
+    @property
+    def default(self) -> Scheduler:
+        """The scheduler of this name without further parameters."""
+        return names()[self.scheduler]()
+
+    @property
+    def files(self) -> set[str]:
+        """Python files of the user that it is made of."""
+        return {place.rpartition(":")[0] for place in self.function_places.values()}
 
     @property
     def function_places(self) -> dict[str, str]:
@@ -90,6 +104,56 @@ class SchedulerConfig(MadeConfig):
         return with_lists(cls, schema, _OWN_KEYS)
 
 
+class FileSchedulerConfig(SchedulerConfig):
+    """A scheduler of a user, written as path/to/file.py:Class, with its parameters."""
+
+    def made(self, **parameters: Any) -> Scheduler:
+        """The scheduler that this describes; other parameters may be given besides."""
+        given = {key: getattr(self, key) for key in self.model_fields_set.difference(_OWN_KEYS)}
+        return self.made_of(**given, **parameters)
+
+    @property
+    def files(self) -> set[str]:
+        """Its file."""
+        return {self.scheduler.rpartition(":")[0]}
+
+
+def is_in_file(name: Any) -> bool:
+    """Whether a scheduler is named by the place of a class."""
+    return isinstance(name, str) and ".py:" in name
+
+
+def _model_in_file(place: str) -> type[FileSchedulerConfig]:
+    """Model of a scheduler of a user."""
+    made_of = load_scheduler(place)
+    own = {
+        name: kind for name, kind in keys(made_of, made_of.not_in_studies).items() if name not in _OWN_KEYS
+    }
+    return model_of(made_of, FileSchedulerConfig, own)
+
+
+def _read_in_file(written: Any) -> Any:
+    """Scheduler of a user as a study writes it: a place, or a place with parameters."""
+    if isinstance(written, FileSchedulerConfig):
+        return written
+    given = {"scheduler": written} if isinstance(written, str) else dict(written)
+    try:
+        model = _model_in_file(given["scheduler"])
+    except GridschedError as error:
+        raise ValueError(str(error)) from None
+    return model.model_validate({"name": given["scheduler"].rpartition(":")[2], **given})
+
+
+class _InFile(ConfigModel):
+    """A scheduler of a user: a class in a Python file. Further keys are its parameters."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+    name: Name | None = None
+    """Label in figures and tables; the name of the class by default."""
+    scheduler: Annotated[str, pydantic.Field(pattern=r"\.py:\w+$")]
+    """Place of the class: path/to/file.py:Class."""
+
+
 @cache
 def scheduler_models() -> dict[str, type[SchedulerConfig]]:
     """Model of each scheduler of the registry, by its name; names of one class share one."""
@@ -107,9 +171,11 @@ def scheduler_models() -> dict[str, type[SchedulerConfig]]:
 
 def _way_of_writing(value: Any) -> Hashable:
     """Tag of the model that is meant, so that an error speaks of that one."""
+    name = value.get("scheduler") if isinstance(value, dict) else getattr(value, "scheduler", value)
+    if is_in_file(name):
+        return _BY_FILE
     if not isinstance(value, dict | BaseModel):
         return BY_NAME
-    name = value.get("scheduler") if isinstance(value, dict) else getattr(value, "scheduler", "")
     return f"by {name}" if name in scheduler_models() else "by unknown"
 
 
@@ -135,6 +201,9 @@ AnyScheduler: Any = Annotated[
         or_,
         [Annotated[model, Tag(f"by {name}")] for name, model in scheduler_models().items()],
         Annotated[str, AfterValidator(_known_name), Tag(BY_NAME)]
+        | Annotated[
+            FileSchedulerConfig, PlainValidator(_read_in_file, json_schema_input_type=_InFile), Tag(_BY_FILE)
+        ]
         | Annotated[SkipJsonSchema[_UnknownScheduler], Tag("by unknown")],
     ),
     Discriminator(_way_of_writing),
@@ -201,13 +270,23 @@ def expanded(written: Any) -> tuple[Any, dict[str, list[str]]]:
 
 def _expanded(written: Any) -> list[Any]:
     named = isinstance(written, dict) and "name" in written and isinstance(written.get("scheduler"), str)
-    model = scheduler_models().get(written["scheduler"]) if named else None
+    model = _model_named(written["scheduler"]) if named else None
     if model is None:
         return [written]
     return [
         {**written, **chosen, "name": f"{written['name']}, {labelled(chosen)}"} if chosen else written
         for chosen in combinations(lists_of(written, model))
     ]
+
+
+def _model_named(scheduler: str) -> type[SchedulerConfig] | None:
+    """Model of a scheduler by its name or place; None where there is none, which is reported elsewhere."""
+    if not is_in_file(scheduler):
+        return scheduler_models().get(scheduler)
+    try:
+        return _model_in_file(scheduler)
+    except GridschedError:
+        return None
 
 
 def lists_of(written: Mapping[str, Any], model: type[ConfigModel]) -> dict[str, list[Any]]:

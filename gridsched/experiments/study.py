@@ -298,9 +298,8 @@ def asked_of(scenario: Any) -> dict[str, str]:
 
 
 def function_files(*schedulers: Written) -> list[OwnFile]:
-    """Python files with the user's functions among the parameters of schedulers and local policies."""
-    own = (each.function_places.values() for each in schedulers if not isinstance(each, str))
-    files = {place.rpartition(":")[0] for places in own for place in places}
+    """Python files of the user that schedulers and local policies are made of."""
+    files = set().union(*(each.files for each in schedulers if not isinstance(each, str)))
     return [OwnFile(file) for file in sorted(files)]
 
 

@@ -131,6 +131,11 @@ class Scheduler(ABC):
         return "; ".join(f"{CAPABILITIES[name]}: {self.cannot[name]}" for name in missing)
 
     @classmethod
+    def of_run(cls, run: xr.Dataset) -> type[Scheduler]:
+        """Class of the scheduler that made a run of this system."""
+        return cls
+
+    @classmethod
     def rules(cls, run: xr.Dataset) -> list[str]:
         """What is wrong with a run of this scheduler besides the rules of every schedule: a line each."""
         return []

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import xarray as xr
+
 from gridsched.errors import ConfigurationError, meant
 from gridsched.policies.local import LocalPolicy
 from gridsched.systems.base import Scheduler
@@ -61,6 +63,9 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         raise ConfigurationError(
             f"scheduler is {scheduler!r}; give a name, a local policy, or a scheduler with its parameters"
         )
+    if ".py:" in scheduler:
+        own: Scheduler = load_scheduler(scheduler)()
+        return own
     for (
         system
     ) in SYSTEMS:  # one after the other: a local policy, by far the most usual, needs no other subpackage
@@ -71,8 +76,19 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         return by_policy
     raise ConfigurationError(
         f"unknown scheduler {scheduler!r}{meant(scheduler, names())}; "
-        f"use one of {', '.join(names())}, easy(r)"
+        f"use one of {', '.join(names())}, easy(r), or path/to/file.py:Class"
     )
+
+
+def load_scheduler(place: str) -> Any:
+    """Class of a user's scheduler, named as `path/to/file.py:Class`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file or class, or the file fails to load.
+    """
+    return _module_of("custom").load_scheduler(place)
 
 
 def system_of(name: str) -> type[Scheduler]:
@@ -87,3 +103,17 @@ def system_of(name: str) -> type[Scheduler]:
         raise ConfigurationError(f"unknown system {name!r}; use one of {', '.join(SYSTEMS)}")
     found: type[Scheduler] = _module_of(name).SCHEDULER
     return found
+
+
+def class_of(run: xr.Dataset) -> type[Scheduler] | None:
+    """Class of the scheduler that made a run, for its rules and measures; None where the run names none.
+
+    Of a user's scheduler it is the user's own class where this process has loaded it, else the base of all.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such system.
+    """
+    name = str(run.attrs.get("system", ""))
+    return system_of(name).of_run(run) if name else None

@@ -69,9 +69,7 @@ class Request:
     def check(self, scheduler: Scheduler) -> None:
         """Refuse what a scheduler cannot do, and numbers that the engine cannot hold."""
         submission = self.submission
-        reason = scheduler.incompatibility(
-            submission.platform, submission.conventions, submission.workload
-        )
+        reason = scheduler.incompatibility(submission.platform, submission.conventions, submission.workload)
         if reason:
             raise ConfigurationError(f"{scheduler.label} cannot schedule this: {reason}")
         submission.check_limits()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
 from gridsched.runs import check_run
-from gridsched.systems.registry import system_of
+from gridsched.systems.registry import class_of
 from gridsched.verification.job_outcomes import outcome_violations
 from gridsched.verification.nodes import node_violations
 from gridsched.verification.reporting import report
@@ -74,8 +74,7 @@ def verify(dataset: xr.Dataset) -> None:
     the schedule of M3-synthetic breaks 2 ru
     """
     check_run(dataset)
-    system = str(dataset.attrs.get("system", ""))
-    scheduler = system_of(system) if system else None
+    scheduler = class_of(dataset)
     found = violations(dataset) if scheduler is None or scheduler.names_clusters else []
     if scheduler is not None and not found:
         found = scheduler.rules(dataset)

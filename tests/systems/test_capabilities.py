@@ -17,12 +17,28 @@ from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.simulation import simulate
 from gridsched.systems.base import CAPABILITIES, Scheduler
 from gridsched.systems.capabilities import capabilities_page
+from gridsched.systems.custom.scheduler import CustomScheduler
+from gridsched.systems.custom.simulator import Simulator
 from gridsched.systems.registry import SYSTEMS, system_of
 from gridsched.verification import verify
 from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 from tests.conftest import REPOSITORY
 from tests.support.variables import check_described
+
+
+class SendHome(CustomScheduler):
+    """A scheduler of a user: each job goes to the local queue of the cluster where it is submitted."""
+
+    def decide(self, sim: Simulator) -> None:
+        """Send all."""
+        for job, home in sim.queue[["job", "home"]].tolist():
+            sim.send(job, home)
+
+
+def class_of(system: str) -> type[Scheduler]:
+    """Schedulers of a system."""
+    return SendHome if system == "custom" else system_of(system)
 
 
 def workloads() -> list[Workload]:
@@ -176,7 +192,7 @@ REFUSED = (
 
 @pytest.mark.parametrize(("system", "capability"), CELLS)
 def test_cell(system: str, capability: str) -> None:
-    scheduler = system_of(system)
+    scheduler = class_of(system)
     cell = Cell(scheduler, capability)
     reason = scheduler.cannot.get(capability)
     if reason is None:
@@ -191,7 +207,7 @@ def test_cell(system: str, capability: str) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_local_policies_matter_or_are_refused_or_not_looked_at(system: str) -> None:
-    scheduler = system_of(system)
+    scheduler = class_of(system)
     outcomes = set()
     made = scheduler(**scheduler.uses.get("local policies", {}))
     for policy in POLICIES:
@@ -204,10 +220,10 @@ def test_local_policies_matter_or_are_refused_or_not_looked_at(system: str) -> N
     assert len(outcomes) > 1 or "local policies" in scheduler.cannot
 
 
-@pytest.mark.parametrize("system", [name for name in SYSTEMS if "predictions" not in system_of(name).cannot])
+@pytest.mark.parametrize("system", [name for name in SYSTEMS if "predictions" not in class_of(name).cannot])
 def test_predictions_matter(system: str) -> None:
     jobs = with_column(user=lambda jobs: np.arange(len(jobs)) % 3)
-    scheduler = system_of(system)()
+    scheduler = class_of(system)()
     assert starts(scheduler, jobs, platform(policy="easy++")) != starts(
         scheduler, jobs, platform(policy="sjbf")
     )
@@ -222,7 +238,7 @@ def test_a_parameter_that_names_a_policy_with_predictions_is_refused(parameter: 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_estimates_matter_unless_said_otherwise(system: str) -> None:
-    scheduler = system_of(system)
+    scheduler = class_of(system)
     kinds: list[Any] = ["requested", "actual", "clairvoyant", np.full(80, 300)]
     outcomes = {tuple(starts(scheduler(), workloads(), platform(), estimates=kind)) for kind in kinds}
     assert (len(outcomes) > 1) == ("estimates" not in scheduler.cannot)
@@ -230,7 +246,7 @@ def test_estimates_matter_unless_said_otherwise(system: str) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_killed_jobs_run_no_longer_than_requested(system: str) -> None:
-    run = simulate(workloads(), platform(), system_of(system)(), kill=True)
+    run = simulate(workloads(), platform(), class_of(system)(), kill=True)
     assert run.attrs["jobs_killed"] > 0
     requested = np.concatenate([jobs.requested_time for jobs in workloads()])
     assert sorted(run["run_time"].values.tolist()) <= sorted(requested.tolist())

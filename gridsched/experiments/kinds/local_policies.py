@@ -72,7 +72,7 @@ class LocalStudy(ComparisonStudy):
                 f"schedulers: the name {RECORDED!r} stands for the waits of the log; choose another"
             )
         for scheduler in self.schedulers:
-            if scheduler_made(scheduler).system != "local":
+            if scheduler_made(scheduler).system not in ("local", "custom"):
                 raise ValueError(f"schedulers: {label_of(scheduler)!r} schedules grids; give a local policy")
         return self
 

@@ -45,7 +45,7 @@ _SIGNATURE = types.int64(
 
 
 class CompiledDecision:
-    """A function (now, queue, running, free, parameters, actions) that writes actions and returns their number."""
+    """A function of what a scheduler sees that writes actions and returns their number, see `compiled`."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -77,20 +77,21 @@ class CompiledDecision:
         return self._callback
 
 
-def compiled(function: Function) -> Any:
-    """Mark the method `decide` of a `CustomScheduler` to be compiled with Numba; it is a function without self.
+def compiled(function: Any) -> Any:
+    """Mark the static method `decide` of a `CustomScheduler` to be compiled with Numba.
 
     It takes the present time, the arrays of `Simulator.queue`, `Simulator.running` and `Simulator.free`, the
-    parameters of the scheduler in their order as float64, and an array of actions. Into that it writes what is
-    done, one after the other, and it returns how many. The fields of an action are kind (a value of
-    `gridsched.Action`), job, cluster and time; there is room for two for each job and 64 more. Arrays show what
-    there is before the first action.
+    parameters of the scheduler in their order as float64, and an array of actions. Into that it writes what
+    is done, one after the other, and it returns how many. The fields of an action are kind (a value of
+    `gridsched.Action`), job, cluster and time; there is room for two for each job that waits or runs, and 64
+    more. The arrays show what there is before the first action.
 
     Examples
     --------
     >>> import gridsched as gs
     >>> class Fcfs(gs.CustomScheduler):
     ...     @gs.compiled
+    ...     @staticmethod
     ...     def decide(now, queue, running, free, parameters, actions):
     ...         count, idle = 0, free[0]
     ...         while count < len(queue) and queue[count]["processors"] <= idle:
@@ -105,4 +106,4 @@ def compiled(function: Function) -> Any:
     >>> bool((run.start_time == gs.simulate(jobs, 1152, "fcfs").start_time).all())
     True
     """
-    return CompiledDecision(function)
+    return CompiledDecision(getattr(function, "__func__", function))

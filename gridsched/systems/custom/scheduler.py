@@ -84,8 +84,8 @@ class CustomScheduler(Scheduler):
     def decide(self, sim: Simulator) -> None:
         """Start, send, reject or kill jobs, see `Simulator`; to be defined.
 
-        Called at each instant at which a job is submitted, ends or leaves, at which an estimate is exceeded or
-        a node fails or comes back, and when `Simulator.call_at` said.
+        Called at each instant at which a job is submitted, ends or leaves, an estimate is exceeded, a node
+        fails or comes back, and when `Simulator.call_at` said.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method decide(self, sim)")
 
@@ -123,7 +123,7 @@ class CustomScheduler(Scheduler):
 
     @classmethod
     def of_run(cls, run: xr.Dataset) -> type[CustomScheduler]:
-        """Class that made a run, where this process has it; else this one."""
+        """Class of the user that made a run, where this process has loaded it; else this one."""
         known = f"{run.attrs.get('scheduler_source')} {run.attrs.get('scheduler_checksum')}"
         return _KNOWN.get(known, cls)
 

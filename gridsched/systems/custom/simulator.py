@@ -39,11 +39,11 @@ from gridsched.policies import scores
 from gridsched.policies.local import Conventions, OverrunName
 from gridsched.results import Schedule
 from gridsched.submission import AlignName, Estimates, Submission, TimesName
+from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import cluster_records, overrun_code
 from gridsched.systems.custom import snapshots
 from gridsched.systems.custom.compiled import CompiledDecision
 from gridsched.systems.custom.snapshots import Snapshot
-from gridsched.systems.base import Scheduler
 from gridsched.systems.node_grids import node_corrections, node_grid, node_grid_run
 from gridsched.systems.request import Request
 from gridsched.workloads.table import Workload
@@ -148,9 +148,7 @@ class Simulator:
             "one": 1,
         }
         self._score, self._compiled_score = score, scores.SCORE.compile(score)
-        self._options = GridOptions(
-            overrun_code(submission.conventions.overrun), int(StartPredictions.EXACT)
-        )
+        self._options = GridOptions(overrun_code(submission.conventions.overrun), int(StartPredictions.EXACT))
         self._actions = np.zeros(1, engine.ACTION)
         self._done = False
         self._pinned: Any = None
@@ -181,16 +179,19 @@ class Simulator:
     def queue(self) -> NDArray[Any]:
         """Jobs that wait for a decision, in order of entry.
 
-        Fields: job, submit_time [s], estimate [s, on the cluster of its submission], processors, user, group,
-        queue (numbers of the log), home (index of the cluster of submission, -1 for none).
+        Fields: job, submit_time [s], estimate [s] and processors on the cluster of its submission (on whole
+        nodes all that it takes), requested_processors, user, group, queue (numbers of the log), home (index
+        of the cluster of submission, -1 for none).
         """
         first = self._state["first"]
-        return self._arrays.queue[first : first + self._state["queued"]]
+        queue: NDArray[Any] = self._arrays.queue[first : first + self._state["queued"]]
+        return queue
 
     @property
     def running(self) -> NDArray[Any]:
-        """Jobs that run, in order of start; fields: job, cluster, processors, start_time, expected_end [s]."""
-        return self._arrays.running[: self._state["running"]]
+        """Jobs that run, by start; fields: job, cluster, processors, start_time and expected_end [s]."""
+        running: NDArray[Any] = self._arrays.running[: self._state["running"]]
+        return running
 
     @property
     def free(self) -> NDArray[np.int64]:
@@ -224,15 +225,13 @@ class Simulator:
 
         As the cluster knows it: if nothing else came, and all estimates were right.
         """
-        return int(
-            engine.predicted_start(self._pinned, job, cluster, self._options, self._compiled_score)
-        )
+        return int(engine.predicted_start(self._pinned, job, cluster, self._options, self._compiled_score))
 
     # --- what can be done ---------------------------------------------------------------------------
 
     def advance(self) -> bool:
-        """Go on to the next instant at which something happens; False if nothing can happen to jobs any more."""
-        outcome = Outcome.ROOM
+        """Go on to the next instant at which something happens; False if nothing can happen to jobs."""
+        outcome = int(Outcome.ROOM)
         while outcome == Outcome.ROOM and not self._done:
             outcome = engine.go_on(self._pinned, self._options, self._compiled_score)
             if outcome == Outcome.ROOM:
@@ -310,7 +309,7 @@ class Simulator:
     # --- there and back -----------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The simulation as it is now, with a deep copy of `memory`; takes microseconds for each job alive."""
+        """The simulation as it is now; its cost grows with the nodes and the jobs that wait or run."""
         return snapshots.take(self._arrays, self.memory, self._done)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -329,7 +328,7 @@ class Simulator:
         """Take an action."""
         self._actions[0] = (kind, job, cluster, time)
         where = _NO_NODES if nodes is None else np.asarray(nodes, np.int64)
-        outcome = Outcome.ROOM
+        outcome = int(Outcome.ROOM)
         while outcome == Outcome.ROOM:
             outcome = engine.act(self._pinned, self._actions, where, self._options, self._compiled_score)
             if outcome == Outcome.ROOM:
@@ -337,9 +336,7 @@ class Simulator:
         if outcome != Outcome.DONE:
             raise self._refused(kind, job, cluster, time, Outcome(outcome))
 
-    def _refused(
-        self, kind: int, job: int, cluster: int, time: int, why: Outcome
-    ) -> ScheduleError:
+    def _refused(self, kind: int, job: int, cluster: int, time: int, why: Outcome) -> ScheduleError:
         """What is said of an action that is not possible."""
         if kind == Action.CALL:
             return ScheduleError(f"cannot call at {time} s: it is {self.now} s already")
@@ -354,12 +351,16 @@ class Simulator:
             return f"there is no cluster {cluster}; there are {len(self.clusters)}, from 0 on"
         if why in _REASONS:
             return _REASONS[why]
-        name, asks = self.clusters[cluster].name, f"it asks for {self.workload.processors[job]} processors"
+        name = self.clusters[cluster].name
+        taken = int(self.clusters[cluster].allocation(self.workload.processors[job : job + 1])[0])
+        free, takes = int(self.free[cluster]), f"it takes {taken} processor{'s' if taken > 1 else ''}"
         if why == Outcome.TOO_LARGE:
-            return f"{asks}, which {name} cannot give it ever"
+            return f"{takes}, and {name} can never hold it: its nodes are too small, or a limit is against it"
         if why == Outcome.OVER_LIMIT:
-            return f"a group of its has reached its limit on {name}"
-        return f"{asks}, {int(self.free[cluster])} are free on {name}, not all of them for it"
+            return f"with it a group of jobs would be over its limit on {name}"
+        if free < taken:
+            return f"{takes}, and {free} are free on {name}"
+        return f"{takes}; {free} are free on {name}, but not on the nodes for it, or others are planned there"
 
     # --- results ------------------------------------------------------------------------------------
 
@@ -375,7 +376,7 @@ class Simulator:
             raise ScheduleError(
                 f"the simulation is at {self.now} s, and not at its end: call advance() until it is False"
             )
-        local, workload = self._arrays.local, self.workload
+        local = self._arrays.local
         run = node_grid_run(self._grid, self._arrays.g, local, self._against, self._score)
         counters: dict[str, Any] = {
             "corrections": node_corrections(local),
@@ -405,7 +406,7 @@ class Simulator:
         if numba.config.DISABLE_JIT:
             self._run_plainly(decision, parameters)
             return
-        outcome = Outcome.ROOM
+        outcome = int(Outcome.ROOM)
         actions = self._room_for_actions()
         while outcome == Outcome.ROOM:
             outcome = engine.run(

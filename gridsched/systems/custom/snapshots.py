@@ -89,7 +89,9 @@ def _alive(a: Simulated) -> NDArray[np.int64]:
     state, local = a.state[0], a.local
     first = int(state["first"])
     parts = [a.queue["job"][first : first + int(state["queued"])], a.running["job"][: int(state["running"])]]
-    parts += [local.waiting[m, : int(count)] for m, count in enumerate(local.state["waiting"][:-1, 0]) if count]
+    parts += [
+        local.waiting[m, : int(count)] for m, count in enumerate(local.state["waiting"][:-1, 0]) if count
+    ]
     return np.concatenate(parts)
 
 
