@@ -120,8 +120,8 @@ def _lists(prefix: str, names: Iterable[str]) -> list[str]:
     return [f"{before}{comma}{name}" for name in names if name not in given]
 
 
-def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
-    """The policies, and their runtime estimates."""
+def add_policy(parser: argparse.ArgumentParser, *, several: bool = True, own: bool = False) -> None:
+    """The policies, among them classes of the user's `own`, and their runtime estimates."""
     names = ", ".join("easy, easy(R) with R reservations" if name == "easy" else name for name in POLICIES)
     also = ", ".join(PREDICTING)
     policy = parser.add_argument(
@@ -129,7 +129,8 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None
         action=_Together,
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
-        help=f"{names}, {also}{f', or all of these but {also}' if several else ''} (default: easy)",
+        help=f"{names}, {also}{f', or all of these but {also}' if several else ''} (default: easy)"
+        + ("; FILE.py:CLASS for a scheduler of your own" if own else ""),
     )
     completed(policy, _policy_lists if several else policy_names)
     parser.add_argument(

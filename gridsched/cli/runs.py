@@ -17,10 +17,26 @@ if TYPE_CHECKING:
 
     from gridsched.platform import Cluster
     from gridsched.policies.local import LocalPolicy
+    from gridsched.systems.base import Scheduler
     from gridsched.workloads import Workload
 
 SCORE = "score"
 """Name of the policy whose queue order is the user's own function."""
+
+
+def named_schedulers(names: str, score: str | None) -> dict[str, LocalPolicy | Scheduler]:
+    """Policies and classes of users that are named on the command line, by their labels."""
+    from gridsched.systems.registry import is_in_file, scheduler_of
+
+    given = [name.strip() for name in names.split(",")]
+    policies = [name for name in given if not is_in_file(name)]
+    chosen: dict[str, LocalPolicy | Scheduler] = {}
+    if policies or score is not None:
+        chosen |= {policy.name: policy for policy in named_policies(",".join(policies), score)}
+    for name in filter(is_in_file, given):
+        scheduler = scheduler_of(name)
+        chosen[scheduler.label] = scheduler
+    return chosen
 
 
 def named_policies(names: str, score: str | None) -> list[LocalPolicy]:
@@ -180,9 +196,9 @@ def _about_size(workload: Workload, cluster: Cluster, options: argparse.Namespac
 
 
 def run_policy(
-    workload: Workload, cluster: Cluster, policy: LocalPolicy, options: argparse.Namespace
+    workload: Workload, cluster: Cluster, policy: LocalPolicy | Scheduler, options: argparse.Namespace
 ) -> xr.Dataset:
-    """Verified run of one policy."""
+    """Verified run of one policy, or of a user's scheduler."""
     from gridsched.simulation import simulate
     from gridsched.verification import verify
 

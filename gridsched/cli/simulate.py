@@ -20,7 +20,7 @@ from gridsched.cli.options import (
     path,
 )
 from gridsched.cli.printing import Times, facts_table, print_blocks, progress, quantity, table, with_interval
-from gridsched.cli.runs import SCORE, fates, named_policies, preparation, prepared, run_policy
+from gridsched.cli.runs import SCORE, fates, named_schedulers, preparation, prepared, run_policy
 from gridsched.cli.targets import check_targets, writing
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
         ),
     )
     add_trace(parser)
-    add_policy(parser)
+    add_policy(parser, own=True)
     parser.add_argument(
         "--score",
         metavar="FILE.py:FUNCTION",
@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
 
 def _simulate(options: argparse.Namespace) -> None:
     check_targets(options, find_trace(options.trace))
-    policies = named_policies(options.policy, options.score)
+    policies = named_schedulers(options.policy, options.score)
     setting = prepared(read_log(options), options)
     workload, cluster = setting.workload, setting.cluster
     print_blocks(facts_table(preparation(setting, options)))
@@ -75,13 +75,13 @@ def _simulate(options: argparse.Namespace) -> None:
     rows: list[tuple[str, ...]] = []
     reasons: dict[str, None] = {}
     attributes = {}
-    for policy in policies:
-        with progress(f"simulating {policy.name}"):
+    for name, policy in policies.items():
+        with progress(f"simulating {name}"):
             run = run_policy(workload, cluster, policy, options)
-        attributes[policy.name] = run.attrs
+        attributes[name] = run.attrs
         if not runs:
             rows += _recorded_rows(run, workload, cluster, options.warm_up, times, reasons)
-        rows.append(_row(policy.name, run, options.warm_up, times, reasons))
+        rows.append(_row(name, run, options.warm_up, times, reasons))
         # Of several policies on a large log, only what is written is kept.
         runs.append(run if options.output else run[["start_time"]])
     print()
@@ -90,7 +90,7 @@ def _simulate(options: argparse.Namespace) -> None:
         _explanation(reasons),
         *_fates(attributes),
     )
-    _write_output(options, runs, [policy.name for policy in policies], workload)
+    _write_output(options, runs, list(policies), workload)
 
 
 def _explanation(reasons: Iterable[str]) -> str:

@@ -39,7 +39,7 @@ from gridsched.experiments.derived import (
 from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
-from gridsched.systems.registry import load_scheduler, names, scheduler_of
+from gridsched.systems.registry import is_in_file, load_scheduler, names, scheduler_of
 
 Name = Annotated[Label, pydantic.Field(max_length=80)]
 
@@ -118,11 +118,6 @@ class FileSchedulerConfig(SchedulerConfig):
         return {self.scheduler.rpartition(":")[0]}
 
 
-def is_in_file(name: Any) -> bool:
-    """Whether a scheduler is named by the place of a class."""
-    return isinstance(name, str) and ".py:" in name
-
-
 def _model_in_file(place: str) -> type[FileSchedulerConfig]:
     """Model of a scheduler of a user."""
     made_of = load_scheduler(place)
@@ -144,7 +139,7 @@ def _read_in_file(written: Any) -> Any:
     return model.model_validate({"name": given["scheduler"].rpartition(":")[2], **given})
 
 
-class _InFile(ConfigModel):
+class CustomSchedulerConfig(ConfigModel):
     """A scheduler of a user: a class in a Python file. Further keys are its parameters."""
 
     model_config = pydantic.ConfigDict(extra="allow")
@@ -202,7 +197,9 @@ AnyScheduler: Any = Annotated[
         [Annotated[model, Tag(f"by {name}")] for name, model in scheduler_models().items()],
         Annotated[str, AfterValidator(_known_name), Tag(BY_NAME)]
         | Annotated[
-            FileSchedulerConfig, PlainValidator(_read_in_file, json_schema_input_type=_InFile), Tag(_BY_FILE)
+            FileSchedulerConfig,
+            PlainValidator(_read_in_file, json_schema_input_type=CustomSchedulerConfig),
+            Tag(_BY_FILE),
         ]
         | Annotated[SkipJsonSchema[_UnknownScheduler], Tag("by unknown")],
     ),

@@ -63,7 +63,7 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         raise ConfigurationError(
             f"scheduler is {scheduler!r}; give a name, a local policy, or a scheduler with its parameters"
         )
-    if ".py:" in scheduler:
+    if is_in_file(scheduler):
         own: Scheduler = load_scheduler(scheduler)()
         return own
     for (
@@ -78,6 +78,11 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         f"unknown scheduler {scheduler!r}{meant(scheduler, names())}; "
         f"use one of {', '.join(names())}, easy(r), or path/to/file.py:Class"
     )
+
+
+def is_in_file(name: Any) -> bool:
+    """Whether a scheduler is named by the place of a user's class."""
+    return isinstance(name, str) and ".py:" in name
 
 
 def load_scheduler(place: str) -> Any:
