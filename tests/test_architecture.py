@@ -53,6 +53,7 @@ SHARED = (
     "job_outcomes",
     "node_records",
     "node_grids",
+    "request",
 )
 """Modules of `systems` that are no room."""
 

@@ -93,7 +93,7 @@ class Action(IntEnum):
     CALL = 6
 
 
-class Outcome(IntEnum):
+class Reply(IntEnum):
     """What came of an action, or of going on."""
 
     DONE = 0
@@ -112,12 +112,12 @@ class Outcome(IntEnum):
 
 
 _START, _SEND, _WITHDRAW, _REJECT, _KILL, _REQUEUE, _CALL = (int(each) for each in Action)
-_DONE, _DECIDE, _ROOM = int(Outcome.DONE), int(Outcome.DECIDE), int(Outcome.ROOM)
-_NOT_QUEUED, _NOT_RUNNING = int(Outcome.NOT_QUEUED), int(Outcome.NOT_RUNNING)
-_NOT_SENT, _NO_CLUSTER = int(Outcome.NOT_SENT), int(Outcome.NO_CLUSTER)
-_TOO_LARGE, _OVER_LIMIT = int(Outcome.TOO_LARGE), int(Outcome.OVER_LIMIT)
-_NOT_FREE, _BOUND, _PAST = int(Outcome.NOT_FREE), int(Outcome.BOUND), int(Outcome.PAST)
-_UNKNOWN = int(Outcome.UNKNOWN)
+_DONE, _DECIDE, _ROOM = int(Reply.DONE), int(Reply.DECIDE), int(Reply.ROOM)
+_NOT_QUEUED, _NOT_RUNNING = int(Reply.NOT_QUEUED), int(Reply.NOT_RUNNING)
+_NOT_SENT, _NO_CLUSTER = int(Reply.NOT_SENT), int(Reply.NO_CLUSTER)
+_TOO_LARGE, _OVER_LIMIT = int(Reply.TOO_LARGE), int(Reply.OVER_LIMIT)
+_NOT_FREE, _BOUND, _PAST = int(Reply.NOT_FREE), int(Reply.BOUND), int(Reply.PAST)
+_UNKNOWN = int(Reply.UNKNOWN)
 _REFUSED, _LOST = int(Fate.REFUSED), int(Fate.LOST)
 _END, _LOSE = int(Requeue.END), int(Requeue.LOST)
 _FIRST_FIT = int(Placement.FIRST_FIT)
@@ -499,7 +499,7 @@ def _act(a: Simulated, action: Any, nodes: Any, options: GridOptions, score: Any
 
 @jit
 def go_on(a: Simulated, options: GridOptions, score: Any) -> int:
-    """Go on to the next instant at which a scheduler may decide, see `Outcome`."""
+    """Go on to the next instant at which a scheduler may decide, see `Reply`."""
     return _go_on(by_reference(a), options, score)
 
 

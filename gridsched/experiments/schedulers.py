@@ -136,6 +136,9 @@ def _read_in_file(written: Any) -> Any:
         model = _model_in_file(given["scheduler"])
     except GridschedError as error:
         raise ValueError(str(error)) from None
+    for key in given:
+        if key not in model.model_fields:
+            raise ValueError(f"{key}: unknown key; {suggestion(key, model.model_fields)}")
     return model.model_validate({"name": given["scheduler"].rpartition(":")[2], **given})
 
 

@@ -32,7 +32,7 @@ from gridsched.engine.bundles import allocate, grow
 from gridsched.engine.clusters import GridOptions, StartPredictions
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.reference import pinned
-from gridsched.engine.simulator import Action, Outcome
+from gridsched.engine.simulator import Action, Reply
 from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies import scores
@@ -43,7 +43,7 @@ from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import cluster_records, overrun_code
 from gridsched.systems.custom import snapshots
 from gridsched.systems.custom.compiled import CompiledDecision
-from gridsched.systems.custom.snapshots import Snapshot
+from gridsched.systems.custom.snapshots import SimulatorSnapshot
 from gridsched.systems.node_grids import node_corrections, node_grid, node_grid_run
 from gridsched.systems.request import Request
 from gridsched.workloads.table import Workload
@@ -231,12 +231,12 @@ class Simulator:
 
     def advance(self) -> bool:
         """Go on to the next instant at which something happens; False if nothing can happen to jobs."""
-        outcome = int(Outcome.ROOM)
-        while outcome == Outcome.ROOM and not self._done:
+        outcome = int(Reply.ROOM)
+        while outcome == Reply.ROOM and not self._done:
             outcome = engine.go_on(self._pinned, self._options, self._compiled_score)
-            if outcome == Outcome.ROOM:
+            if outcome == Reply.ROOM:
                 self._make_room()
-        self._done |= outcome == Outcome.DONE
+        self._done |= outcome == Reply.DONE
         return not self._done
 
     def start(self, job: int, cluster: int = 0, nodes: Sequence[int] | NDArray[Any] | None = None) -> None:
@@ -308,11 +308,11 @@ class Simulator:
 
     # --- there and back -----------------------------------------------------------------------------
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> SimulatorSnapshot:
         """The simulation as it is now; its cost grows with the nodes and the jobs that wait or run."""
         return snapshots.take(self._arrays, self.memory, self._done)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: SimulatorSnapshot) -> None:
         """Go back to a snapshot that this simulator made."""
         snapshots.put_back(self._arrays, snapshot, self._fates)
         self.memory, self._done = copy.deepcopy(snapshot.memory), snapshot.done
@@ -328,15 +328,15 @@ class Simulator:
         """Take an action."""
         self._actions[0] = (kind, job, cluster, time)
         where = _NO_NODES if nodes is None else np.asarray(nodes, np.int64)
-        outcome = int(Outcome.ROOM)
-        while outcome == Outcome.ROOM:
+        outcome = int(Reply.ROOM)
+        while outcome == Reply.ROOM:
             outcome = engine.act(self._pinned, self._actions, where, self._options, self._compiled_score)
-            if outcome == Outcome.ROOM:
+            if outcome == Reply.ROOM:
                 self._make_room()
-        if outcome != Outcome.DONE:
-            raise self._refused(kind, job, cluster, time, Outcome(outcome))
+        if outcome != Reply.DONE:
+            raise self._refused(kind, job, cluster, time, Reply(outcome))
 
-    def _refused(self, kind: int, job: int, cluster: int, time: int, why: Outcome) -> ScheduleError:
+    def _refused(self, kind: int, job: int, cluster: int, time: int, why: Reply) -> ScheduleError:
         """What is said of an action that is not possible."""
         if kind == Action.CALL:
             return ScheduleError(f"cannot call at {time} s: it is {self.now} s already")
@@ -345,18 +345,18 @@ class Simulator:
         verb = _VERBS.get(kind, f"have action {kind}")
         return ScheduleError(f"job {number} cannot {verb} at {self.now} s: {self._reason(job, cluster, why)}")
 
-    def _reason(self, job: int, cluster: int, why: Outcome) -> str:
+    def _reason(self, job: int, cluster: int, why: Reply) -> str:
         """Why an action is not possible."""
-        if why == Outcome.NO_CLUSTER:
+        if why == Reply.NO_CLUSTER:
             return f"there is no cluster {cluster}; there are {len(self.clusters)}, from 0 on"
         if why in _REASONS:
             return _REASONS[why]
         name = self.clusters[cluster].name
         taken = int(self.clusters[cluster].allocation(self.workload.processors[job : job + 1])[0])
         free, takes = int(self.free[cluster]), f"it takes {taken} processor{'s' if taken > 1 else ''}"
-        if why == Outcome.TOO_LARGE:
+        if why == Reply.TOO_LARGE:
             return f"{takes}, and {name} can never hold it: its nodes are too small, or a limit is against it"
-        if why == Outcome.OVER_LIMIT:
+        if why == Reply.OVER_LIMIT:
             return f"with it a group of jobs would be over its limit on {name}"
         if free < taken:
             return f"{takes}, and {free} are free on {name}"
@@ -406,9 +406,9 @@ class Simulator:
         if numba.config.DISABLE_JIT:
             self._run_plainly(decision, parameters)
             return
-        outcome = int(Outcome.ROOM)
+        outcome = int(Reply.ROOM)
         actions = self._room_for_actions()
-        while outcome == Outcome.ROOM:
+        while outcome == Reply.ROOM:
             outcome = engine.run(
                 self._pinned,
                 decision.callback,
@@ -418,12 +418,12 @@ class Simulator:
                 self._options,
                 self._compiled_score,
             )
-            if outcome == Outcome.ROOM:
+            if outcome == Reply.ROOM:
                 self._make_room()
                 actions = np.resize(actions, len(self._room_for_actions()))
-        if outcome != Outcome.DONE:
+        if outcome != Reply.DONE:
             kind, job, cluster, time = actions[self._state["acted"]].tolist()
-            raise self._refused(kind, job, cluster, time, Outcome(outcome))
+            raise self._refused(kind, job, cluster, time, Reply(outcome))
         self._done = True
 
     def _room_for_actions(self) -> NDArray[Any]:
@@ -477,9 +477,9 @@ _VERBS: dict[int, str] = {
 }
 
 _REASONS = {
-    Outcome.NOT_QUEUED: "it does not wait in the queue",
-    Outcome.NOT_RUNNING: "it does not run",
-    Outcome.NOT_SENT: "it does not wait on a cluster",
-    Outcome.BOUND: "it has run before, and stays with the cluster where it did",
-    Outcome.UNKNOWN: "there is no such action",
+    Reply.NOT_QUEUED: "it does not wait in the queue",
+    Reply.NOT_RUNNING: "it does not run",
+    Reply.NOT_SENT: "it does not wait on a cluster",
+    Reply.BOUND: "it has run before, and stays with the cluster where it did",
+    Reply.UNKNOWN: "there is no such action",
 }

@@ -44,7 +44,7 @@ _OF_JOBS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class SimulatorSnapshot:
     """The state of a simulation at some instant; see `Simulator.snapshot`."""
 
     arrays: tuple[NDArray[Any], ...]
@@ -95,12 +95,12 @@ def _alive(a: Simulated) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-def take(a: Simulated, memory: dict[str, Any], done: bool) -> Snapshot:
-    """Snapshot of a simulation."""
+def take(a: Simulated, memory: dict[str, Any], done: bool) -> SimulatorSnapshot:
+    """SimulatorSnapshot of a simulation."""
     alive = _alive(a)
     lives = a.local.lifecycles
     of_alive = [_column(a, part, name)[alive] for part, name in _OF_JOBS]
-    return Snapshot(
+    return SimulatorSnapshot(
         arrays=tuple(each.copy() for each in _arrays(a, a.state[0])),
         alive=alive,
         of_alive=(*of_alive, lives.jobs[alive]),
@@ -111,7 +111,7 @@ def take(a: Simulated, memory: dict[str, Any], done: bool) -> Snapshot:
     )
 
 
-def put_back(a: Simulated, snapshot: Snapshot, fates: NDArray[np.int64]) -> None:
+def put_back(a: Simulated, snapshot: SimulatorSnapshot, fates: NDArray[np.int64]) -> None:
     """Let a simulation be as it was; `fates` are those of jobs before they are submitted."""
     lives, arrived = a.local.lifecycles, snapshot.arrived
     _forget_jobs(a, slice(arrived, int(lives.state[0]["arrival"])), fates)
