@@ -29,6 +29,7 @@ LAYERS = (
     ("systems",),
     ("measures", "simulation", "verification", "summary", "tables"),
     ("node_explanation", "aspects", "comparison", "explanation", "account"),
+    ("sequences",),
     ("calibration",),
     ("forecasting",),
     ("conformance",),

@@ -32,7 +32,7 @@ def _starts(jobs: list[Job], order: str, *, backfills: bool, knows_time: bool) -
         table[name] = records[:, k]
     state = committed.allocate(table, np.zeros(len(jobs), LABELS), PROCESSORS)
     committed.schedule(state, backfills, knows_time, scores.SCORE.compile(ORDERS[order]))
-    return [int(start) for start in state.starts]
+    return [int(start) for start in state.starts[0]]
 
 
 @pytest.mark.random_cases(4)
