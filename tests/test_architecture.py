@@ -30,6 +30,7 @@ LAYERS = (
     ("measures", "simulation", "verification", "summary", "tables"),
     ("node_explanation", "aspects", "comparison", "explanation", "account"),
     ("sequences",),
+    ("rl",),
     ("calibration",),
     ("forecasting",),
     ("conformance",),
