@@ -39,6 +39,19 @@ def published_jobs(read: Workload) -> Workload:
 
     Processors are the larger of the requested and the allocated ones; a job without requested time asks for
     its run time; jobs without run time are left out, those whose run time is unknown run for 10 s.
+
+    Examples
+    --------
+    >>> import gridsched as gs, numpy as np
+    >>> from gridsched.sequences import published_jobs
+    >>> read = gs.Workload(
+    ...     name="log",
+    ...     submit_time=np.array([0, 4, 9]),
+    ...     run_time=np.array([60, 0, -1]),
+    ...     requested_processors=np.array([2, 1, 4]),
+    ... )
+    >>> published_jobs(read).run_time
+    array([60, 10])
     """
     size = np.maximum(read.requested_processors, read.allocated_processors).astype(np.int64)
     recorded, requested = (np.asarray(each, np.int64) for each in (read.run_time, read.requested_time))
