@@ -170,38 +170,38 @@ def _place_of(a: CommittedArrays, j: int) -> int:
     return place
 
 
-@noinline
-def _commit(a: CommittedArrays, place: int, backfills: bool) -> None:
-    """Start the job at a place of the queue as soon as it fits, and meanwhile others in its shadow."""
+@inline
+def _proceed(a: CommittedArrays, place: int, backfills: bool) -> bool:
+    """Start the job at a place of the queue, then go on until one waits; whether one does.
+
+    The job starts as soon as it fits, others meanwhile in its shadow. `KEPT` is no job.
+    """
     state = a.state[0]
-    j = a.waiting[place]
-    if a.jobs[j]["processors"] > state["free"]:
-        shadow = _shadow(a, j) if backfills else 0
+    if place != KEPT:
+        j = a.waiting[place]
+        shadow = 0
+        if backfills and a.jobs[j]["processors"] > state["free"]:
+            shadow = _shadow(a, j)
         while a.jobs[j]["processors"] > state["free"]:
             if backfills:
                 _start_in_shadow(a, j, shadow)
             _next_event(a)
-    _start(a, _place_of(a, j))
-
-
-@noinline
-def _await_choice(a: CommittedArrays) -> None:
-    """Go on until a job waits; none does once all have started."""
-    state = a.state[0]
+        _start(a, _place_of(a, j))
     while state["waiting"] == 0 and state["arrival"] < len(a.jobs):
         _next_event(a)
+    return bool(state["waiting"] > 0)
 
 
-@noinline
-def _best(a: CommittedArrays, seen: int, knows_time: bool, score: Any) -> int:
-    """Place of the job with the largest score of the first `seen` in the queue, the first of equals.
+@inline
+def _best(a: CommittedArrays, shown: int, knows_time: bool, score: Any) -> int:
+    """Place of the job with the largest score of the first `shown` in the queue, the first of equals.
 
     Unless the scheduler `knows_time`, scores are asked with the time -1.
     """
     state = a.state[0]
     now = state["now"] if knows_time else -1
     best, largest = 0, -np.inf
-    for place in range(min(state["waiting"], seen)):
+    for place in range(shown):
         job, label = a.jobs[a.waiting[place]], a.labels[a.waiting[place]]
         value = score(
             now,
@@ -222,16 +222,14 @@ def _best(a: CommittedArrays, seen: int, knows_time: bool, score: Any) -> int:
 def _run(b: CommittedArrays, c: int, backfills: bool, knows_time: bool, score: Any) -> None:
     """Simulate a cluster that chooses by score."""
     a = by_reference(_cluster(b, c))
-    _await_choice(a)
-    while a.state[0]["waiting"] > 0:
-        _commit(a, _best(a, len(a.jobs), knows_time, score), backfills)
-        _await_choice(a)
+    place = KEPT
+    while _proceed(a, place, backfills):
+        place = _best(a, a.state[0]["waiting"], knows_time, score)
 
 
 @jit
-def schedule(bundle: CommittedArrays, backfills: bool, knows_time: bool, score: Any) -> None:
+def schedule(b: CommittedArrays, backfills: bool, knows_time: bool, score: Any) -> None:
     """Simulate the clusters, which choose by score; no job may be larger than its cluster."""
-    b = by_reference(bundle)
     for c in range(len(b.state)):
         _run(b, c, backfills, knows_time, score)
 
@@ -281,35 +279,31 @@ def _step(
     if first != KEPT:
         _empty(b, c, first)
     a = by_reference(_cluster(b, c))
-    if first == KEPT and action != KEPT:
-        _commit(a, action, backfills)
-    _await_choice(a)
+    _proceed(a, action if first == KEPT else KEPT, backfills)
     _observe(a, longest, seen[c], masks[c])
 
 
 @jit
 def step(
-    bundle: CommittedArrays, firsts: Any, actions: Any, backfills: bool, longest: int, seen: Any, masks: Any
+    b: CommittedArrays, firsts: Any, actions: Any, backfills: bool, longest: int, seen: Any, masks: Any
 ) -> None:
     """Go on to the next choice in each cluster, and say what its scheduler sees.
 
     A cluster with one of `firsts` begins anew with the sequence from that job on; else it commits itself to
     the job at the place in the queue that its action says. `KEPT` stands for neither.
     """
-    b = by_reference(bundle)
     for c in range(len(b.state)):
         _step(b, c, firsts[c], actions[c], backfills, longest, seen, masks)
 
 
-@noinline
+@inline
 def _choice(b: CommittedArrays, c: int, seen: int, knows_time: bool, score: Any) -> int:
     """`choose` in a cluster."""
-    return _best(by_reference(_cluster(b, c)), seen, knows_time, score)
+    return _best(by_reference(_cluster(b, c)), min(b.state[c]["waiting"], seen), knows_time, score)
 
 
 @jit
-def choose(bundle: CommittedArrays, seen: int, knows_time: bool, score: Any, actions: Any) -> None:
+def choose(b: CommittedArrays, seen: int, knows_time: bool, score: Any, actions: Any) -> None:
     """The action in each cluster that a score stands for, among the first `seen` jobs of its queue."""
-    b = by_reference(bundle)
     for c in range(len(b.state)):
         actions[c] = _choice(b, c, seen, knows_time, score)

@@ -17,7 +17,7 @@ PROCESSORS = 6
 
 
 def _jobs(rng: random.Random) -> list[Job]:
-    submits = sorted(rng.randint(0, 30) for _ in range(rng.randint(1, 12)))
+    submits = sorted(rng.randint(0, 60) for _ in range(rng.randint(1, 25)))
     found = []
     for submit in submits:
         run = rng.randint(0, 12)
