@@ -29,6 +29,8 @@ LAYERS = (
     ("systems",),
     ("measures", "simulation", "verification", "summary", "tables"),
     ("node_explanation", "aspects", "comparison", "explanation", "account"),
+    ("sequences",),
+    ("rl",),
     ("calibration",),
     ("forecasting",),
     ("conformance",),

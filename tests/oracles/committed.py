@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 
@@ -17,8 +17,21 @@ Key = Callable[[Job, int], float]
 """Smallest first, of a job and the present time."""
 
 
-def simulate(jobs: list[Job], processors: int, key: Key, *, backfills: bool, knows_time: bool) -> list[int]:
-    """Start of each job; jobs are in order of submission."""
+class Choice(NamedTuple):
+    """What the scheduler knows when it chooses."""
+
+    now: int
+    queue: list[int]
+    """Waiting jobs in order of submission."""
+    free: int
+    """Processors."""
+
+
+def choices(jobs: list[Job], processors: int, *, backfills: bool) -> Generator[Choice, int, list[int]]:
+    """Each choice, to be answered with a job of the queue, and at last the start of each job.
+
+    Jobs are in order of submission.
+    """
     start: dict[int, int] = {}
     coming, queue, running = list(range(len(jobs))), list[int](), list[int]()
     now = 0
@@ -50,7 +63,7 @@ def simulate(jobs: list[Job], processors: int, key: Key, *, backfills: bool, kno
         if not queue:
             next_event()
             continue
-        chosen = min(sorted(queue), key=lambda j: key(jobs[j], now if knows_time else -1))
+        chosen = yield Choice(now, sorted(queue), free())
         shadow = now
         enough = free()
         for j in sorted(running, key=lambda j: start[j] + jobs[j].estimate):
@@ -66,3 +79,17 @@ def simulate(jobs: list[Job], processors: int, key: Key, *, backfills: bool, kno
             next_event()
         begin(chosen)
     return [start[j] for j in range(len(jobs))]
+
+
+def simulate(jobs: list[Job], processors: int, key: Key, *, backfills: bool, knows_time: bool) -> list[int]:
+    """Start of each job when the one with the smallest key is chosen."""
+    asked = choices(jobs, processors, backfills=backfills)
+    try:
+        choice = next(asked)
+        while True:
+            now = choice.now if knows_time else -1
+            best = min(choice.queue, key=lambda j, now=now: key(jobs[j], now))  # type: ignore[misc]
+            choice = asked.send(best)
+    except StopIteration as done:
+        starts: list[int] = done.value
+        return starts

@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched.engine import committed
-from gridsched.engine.records import JOB
-from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
 from gridsched.experiments.collection import ALL, labelled
 from gridsched.experiments.config import VARYING, Study
@@ -23,22 +22,21 @@ from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
 from gridsched.experiments.validation import Count, Whole, unique
-from gridsched.metrics import jobs as metrics
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import ORDERS, OrderName
 from gridsched.results import Schedule, in_one_piece, run_dataset
-from gridsched.submission import cluster_of, labels_of
+from gridsched.sequences import SequenceBackfilling, WaitName, idle_clusters, measures_of, published_jobs
+from gridsched.submission import cluster_of
 from gridsched.traces import read_swf
 from gridsched.verification import verify
 from gridsched.workloads import Workload
-from gridsched.workloads.table import add_counts
-
-SequenceBackfilling = Literal["none", "shadow"]
-WaitName = Literal["unset", "true"]
 
 FOLDER = "GRIDSCHED_LITERATURE"
 """Environment variable: folders with logs that papers published themselves, separated by commas."""
+
+MEASURES = ("jobs", "bounded_slowdown_mean", "utilisation_makespan", "utilisation_to_last_start")
+"""What a study measures of each sequence."""
 
 _HERE = "gridsched.experiments.kinds.sequences"
 
@@ -177,9 +175,6 @@ def _scheduler(order: str, waits: str) -> str:
 
 # --- tasks ----------------------------------------------------------------------------------------
 
-_UNKNOWN_RUN_TIME = 10
-"""Seconds that jobs run whose log does not say how long."""
-
 
 def run_sequences(
     workload: str,
@@ -226,13 +221,12 @@ def run_sequences(
     read = read_swf(log, name=workload)
     cluster = Cluster(processors=processors or cluster_of(read).processors, name=workload)
     jobs = published_jobs(read)
-    for start in starts:
-        if start + length > len(jobs):
-            raise ConfigurationError(
-                f"{workload}: a sequence from {start} on needs {start + length} jobs, the log has {len(jobs)}"
-            )
-    parts = (jobs.select(slice(start, start + length)) for start in starts)
-    rows = [_measures(part, cluster, order, backfilling, waits) for part in parts]
+    state = idle_clusters(jobs, cluster, starts, length)
+    committed.schedule(state, backfilling == "shadow", waits == "true", scores.SCORE.compile(ORDERS[order]))
+    parts = [jobs.select(slice(start, start + length)) for start in starts]
+    for part, started in zip(parts, state.starts, strict=True):
+        _verify(part, cluster, started, order)
+    rows = [{name: values[name] for name in MEASURES} for values in measures_of(state)]
     measured = pd.DataFrame(rows).rename_axis("replicate").to_xarray().expand_dims(group=[ALL])
     made = labelled(
         measured,
@@ -244,61 +238,12 @@ def run_sequences(
     files.write(made, target)
 
 
-def published_jobs(read: Workload) -> Workload:
-    """Jobs of a log as the published simulator reads them.
-
-    Processors are the larger of the requested and the allocated ones; a job without requested time asks for
-    its run time; jobs without run time are left out, those whose run time is unknown run for 10 s.
-    """
-    size = np.maximum(read.requested_processors, read.allocated_processors).astype(np.int64)
-    recorded, requested = (np.asarray(each, np.int64) for each in (read.run_time, read.requested_time))
-    unknown, none = recorded < 0, requested < 0
-    run_time = np.where(unknown, _UNKNOWN_RUN_TIME, recorded)
-    kept = np.flatnonzero((run_time > 0) & (size > 0))
-    kept = kept[np.argsort(read.submit_time[kept], kind="stable")]
-    return Workload(
-        name=read.name,
-        job_number=read.job_number[kept],
-        submit_time=read.submit_time[kept],
-        run_time=run_time[kept],
-        requested_time=np.where(none, recorded, requested)[kept],
-        requested_processors=size[kept],
-        acknowledgement=read.acknowledgement,
-        checksum=read.checksum,
-        left_out=add_counts(read.left_out, {"without run time or size": len(size) - len(kept)}),
-        repaired=add_counts(
-            read.repaired,
-            {"unknown run time": int(unknown[kept].sum()), "no requested time": int(none[kept].sum())},
-        ),
-    )
-
-
-def _measures(
-    jobs: Workload, cluster: Cluster, order: OrderName, backfilling: SequenceBackfilling, waits: WaitName
-) -> dict[str, float]:
-    """Measures of a verified run of one sequence."""
-    size, run_time = jobs.processors, jobs.run_time
-    if size.max() > cluster.processors:
-        raise ConfigurationError(
-            f"{jobs.name}: a job asks for {size.max()} of {cluster.processors} processors; give processors"
-        )
-    records = np.empty(len(jobs), JOB)
-    records["submit"], records["run"] = jobs.submit_time, run_time
-    records["estimate"], records["processors"] = jobs.requested_time, size
-    state = committed.allocate(records, labels_of(jobs), cluster.processors)
-    committed.schedule(state, backfilling == "shadow", waits == "true", scores.SCORE.compile(ORDERS[order]))
+def _verify(jobs: Workload, cluster: Cluster, start: NDArray[np.int64], order: str) -> None:
+    """Check the schedule of a sequence."""
     home = np.zeros(len(jobs), np.int64)
     schedule = Schedule(
-        start_time=state.starts,
-        run_time=run_time,
-        segments=in_one_piece(state.starts, run_time, home, size),
+        start_time=start,
+        run_time=jobs.run_time,
+        segments=in_one_piece(start, jobs.run_time, home, jobs.processors),
     )
-    run = run_dataset(jobs, home, [cluster], schedule, {"scheme": f"committed {order}"})
-    verify(run)
-    to_last_start = int(state.starts.max() - jobs.submit_time.min())
-    return {
-        "jobs": float(len(jobs)),
-        "bounded_slowdown_mean": float(metrics.job_metrics(run)["bounded_slowdown"].mean()),
-        "utilisation_makespan": metrics.utilisation_makespan(run),
-        "utilisation_to_last_start": int((size * run_time).sum()) / (cluster.processors * to_last_start),
-    }
+    verify(run_dataset(jobs, home, [cluster], schedule, {"scheme": f"committed {order}"}))

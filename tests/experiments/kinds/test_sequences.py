@@ -14,9 +14,10 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_config
 from gridsched.experiments.kinds import sequences as stages
-from gridsched.experiments.kinds.sequences import FOLDER, SequenceBackfilling, SequenceStudy
+from gridsched.experiments.kinds.sequences import FOLDER, SequenceStudy
 from gridsched.policies.local import OrderName
 from gridsched.results import read
+from gridsched.sequences import SequenceBackfilling, published_jobs
 from gridsched.traces import read_swf
 from tests.conftest import REPOSITORY
 from tests.oracles.committed import Job, simulate
@@ -67,7 +68,7 @@ def dataset(made: Path) -> xr.Dataset:
 
 def test_jobs_are_read_as_the_published_simulator_reads_them(tmp_path: Path) -> None:
     (tmp_path / "own.swf").write_text(LOG, encoding="utf-8")
-    jobs = stages.published_jobs(read_swf(tmp_path / "own.swf"))
+    jobs = published_jobs(read_swf(tmp_path / "own.swf"))
     assert jobs.job_number.tolist() == [1, 2, 4, 5, 6, 7], "the job without run time is left out"
     assert jobs.processors.tolist() == [4, 8, 4, 3, 1, 1], "the larger of requested and allocated"
     assert jobs.run_time.tolist() == [10, 5, 6, 10, 3, 3]
