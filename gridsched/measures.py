@@ -14,6 +14,8 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
+import xarray as xr
+
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.measure import Measure
 from gridsched.systems.registry import SYSTEMS
@@ -149,6 +151,14 @@ def measures() -> Mapping[str, Measure]:
         if found.setdefault(each.name, each) != each:
             raise ConfigurationError(f"measure {each.name!r} is declared twice, with different meanings")
     return found
+
+
+def values_of(run: xr.Dataset) -> xr.Dataset:
+    """The measures of a run that say themselves how they are computed."""
+    own = [each for each in measures().values() if each.value is not None]
+    return xr.Dataset(
+        {each.name: ((), each.value(run), {"long_name": each.words, "units": each.unit}) for each in own}
+    )
 
 
 def _of_systems() -> Iterable[Measure]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import xarray as xr
 
+from gridsched.measures import values_of
 from gridsched.metrics import jobs
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
@@ -61,6 +62,7 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
         parts.append(summary.rename(_RENAMED))
     if scheduler is not None:
         parts.append(scheduler.measures(run))
+    parts.append(values_of(run))
     whole = parts[0]
     for part in parts[1:]:
         new = part.drop_vars([name for name in part.data_vars if name in whole])

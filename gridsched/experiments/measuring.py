@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gridsched.experiments.collection import ALL, attrs_of, grouped
 from gridsched.experiments.machines import fates_of
 from gridsched.experiments.tasks import function_at
+from gridsched.measures import values_of
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
@@ -240,7 +241,7 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
         summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
         # Utilisation is by allocated processors, of clusters as of the whole grid
         parts.append(summary.rename(_ALLOCATED))
-    return [*parts, scheduler.measures(run), fates_of(run)]
+    return [*parts, scheduler.measures(run), values_of(run), fates_of(run)]
 
 
 def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:

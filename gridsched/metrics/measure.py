@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+import xarray as xr
 
 Better = Literal["lower", "higher", ""]
 Aggregation = Literal["jobs", "run"]
@@ -32,6 +35,8 @@ class Measure:
         Whether it is a share, shown in per cent.
     source : str
         Where it is defined.
+    value : callable, optional
+        Its value for a run, of a measure that needs nothing else.
     """
 
     name: str
@@ -42,3 +47,4 @@ class Measure:
     weight: str = "jobs"
     share: bool = False
     source: str = ""
+    value: Callable[[xr.Dataset], float] | None = None
