@@ -155,9 +155,9 @@ def measures() -> Mapping[str, Measure]:
 
 def values_of(run: xr.Dataset) -> xr.Dataset:
     """The measures of a run that say themselves how they are computed."""
-    own = [each for each in measures().values() if each.value is not None]
+    own = [(each, each.value) for each in measures().values() if each.value is not None]
     return xr.Dataset(
-        {each.name: ((), each.value(run), {"long_name": each.words, "units": each.unit}) for each in own}
+        {each.name: ((), value(run), {"long_name": each.words, "units": each.unit}) for each, value in own}
     )
 
 
