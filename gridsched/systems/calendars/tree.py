@@ -300,6 +300,10 @@ class Flat:
     rules: Manager | None
     cluster: Cluster | None
 
+    def rule(self, name: str) -> Any:
+        """A rule of the manager; None without."""
+        return getattr(self.rules, name, None)
+
 
 def flatten(root: Manager | Cluster) -> list[Flat]:
     """The managers of a tree in preorder; refuses what is no tree."""
