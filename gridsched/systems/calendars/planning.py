@@ -170,10 +170,12 @@ def schedule_calendars(
     while True:
         tree, outages = prepare(jobs, root, options, seed, refusals, room, segments, interruptions)
         managers.schedule(tree, outages, FOREVER)
-        if not (tree.calendars.tally["short"][0] or tree.counts["short"][0]):
+        has_slots = not tree.calendars.tally["short"][0]
+        has_segments = tree.counts["segments"][0] <= segments
+        if has_slots and has_segments:
             return _result(tree, outages)
-        room *= 4 if tree.calendars.tally["short"][0] else 1
-        segments *= 2 if tree.counts["short"][0] else 1
+        room *= 1 if has_slots else 4
+        segments *= 1 if has_segments else 2
         if room > _MAX_ROOM:
             raise ConfigurationError(
                 f"slots: a calendar of {options.slots} needs more than {_MAX_ROOM} slots of the last level; "
@@ -196,7 +198,7 @@ def prepare(
     Parameters are those of `schedule_calendars`, and for how many slots of the open level and for how many
     executions there is space.
     """
-    nodes, clusters = _managers(root)
+    nodes, order, clusters = _managers(root)
     _check_jobs(jobs, len(clusters), int(nodes["nodes"][0]), options)
     slowest = min(cluster.speed for cluster in clusters)
     if len(jobs) and max(jobs["estimate"].max(), jobs["run"].max()) / slowest > 2**40:
@@ -223,6 +225,7 @@ def prepare(
         requests,
         nodes,
         segments,
+        order=order,
         refusals=np.array(refusals, np.uint8).reshape(-1),
         seed=int(seed) & _SEED_BITS,
         suspend=options.overrun == "suspend",
@@ -231,8 +234,8 @@ def prepare(
     return tree, outages
 
 
-def _managers(root: Manager | Cluster) -> tuple[RecordArray, list[Cluster]]:
-    """The managers of a tree as the engine knows them, and its clusters."""
+def _managers(root: Manager | Cluster) -> tuple[RecordArray, NDArray[np.int64], list[Cluster]]:
+    """The managers of a tree as the engine knows them, in which order they come, and its clusters."""
     flat = flatten(root)
     nodes: RecordArray = np.zeros(len(flat), NODE)
     nodes["parent"] = [each.parent for each in flat]
@@ -253,7 +256,7 @@ def _managers(root: Manager | Cluster) -> tuple[RecordArray, list[Cluster]]:
     has_shadows = (nodes["size"] > 1) & (nodes["period"] > 0)
     rows = np.where(has_shadows, nodes["end"] - nodes["first"], 0)
     nodes["shadow"] = np.where(has_shadows, len(clusters) + np.cumsum(rows) - rows, NOWHERE)
-    return nodes, clusters
+    return nodes, np.argsort([each.depth for each in flat], kind="stable"), clusters
 
 
 def _calendars(

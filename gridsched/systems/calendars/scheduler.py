@@ -199,10 +199,9 @@ class Calendars(Scheduler):
     def __post_init__(self) -> None:
         if not 0 <= self.low_water < 1:
             raise ConfigurationError(f"low_water is {self.low_water}; use a share from 0 to below 1")
-        if not 0 < self.threshold <= 1:
-            raise ConfigurationError(f"threshold is {self.threshold}; use a share above 0, at most 1")
-        if not 0 < self.promote_share <= 1:
-            raise ConfigurationError(f"promote_share is {self.promote_share}; use a share above 0, at most 1")
+        for key in ("threshold", "promote_share"):
+            if not 0 < getattr(self, key) <= 1:
+                raise ConfigurationError(f"{key} is {getattr(self, key)}; use a share above 0, at most 1")
         for key, words in (
             ("overrun", get_args(OverrunName)),
             ("refused", get_args(RefusedName)),
@@ -282,21 +281,20 @@ class Calendars(Scheduler):
         """
         submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
+        asked = workload.reserved_start
         jobs: RecordArray = np.zeros(len(submission), REQUEST)
-        jobs["submit"] = workload.submit_time
-        jobs["run"] = submission.run_time
-        jobs["estimate"] = submission.estimate
-        jobs["nodes"] = workload.processors
-        jobs["home"] = home
-        jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
-        if self.levels == () and len(clusters) > 1:
-            done = self._by_themselves(submission, jobs)
-            managers = [line for cluster in clusters for line in describe(cluster)]
-            nodes = np.array([cluster.processors for cluster in clusters], np.int64)[home]
-        else:
-            root = self.tree(clusters)
-            done = self._under(root, submission, jobs)
-            managers, nodes = list(describe(root)), np.full(len(jobs), reach(root))
+        for name, column in {
+            "submit": workload.submit_time,
+            "run": submission.run_time,
+            "estimate": submission.estimate,
+            "nodes": workload.processors,
+            "home": home,
+            "reserved": NOWHERE if asked is None else asked,
+        }.items():
+            jobs[name] = column
+        roots = list(clusters) if self.levels == () and len(clusters) > 1 else [self.tree(clusters)]
+        nodes = np.array([reach(root) for root in roots], np.int64)[home if len(roots) > 1 else 0]
+        done = self._under(roots, submission, jobs)
         told, counted = _fates(submission, done)
         tasks = {} if all(each.unit == 1 for each in clusters) else of_tasks(done.segments["tasks"].copy())
         return Schedule(
@@ -307,7 +305,7 @@ class Calendars(Scheduler):
             segments=done.segments[[*(SEGMENT.names or ())]].astype(SEGMENT),
             variables={**_reservations(jobs, done, nodes), **_trade(done), **tasks, **told},
             counters={
-                "managers": "; ".join(managers),
+                "managers": "; ".join(line for root in roots for line in describe(root)),
                 "parameter_slots": str(self.slots),
                 **done.counts,
                 **counted,
@@ -315,28 +313,27 @@ class Calendars(Scheduler):
             messages=float(done.counts["messages"]),
         )
 
-    def _under(self, root: Manager | Cluster, submission: Submission, jobs: RecordArray) -> CalendarSchedule:
-        """Run the jobs under a tree of managers."""
-        interruptions = _interruptions(submission, root)
-        return schedule_calendars(jobs, root, self, seed=submission.seed, interruptions=interruptions)
-
-    def _by_themselves(self, submission: Submission, jobs: RecordArray) -> CalendarSchedule:
-        """Run the jobs of each cluster by itself."""
+    def _under(
+        self, roots: Sequence[Manager | Cluster], submission: Submission, jobs: RecordArray
+    ) -> CalendarSchedule:
+        """Run the jobs under a tree of managers, or those of each cluster by itself."""
+        if len(roots) == 1:
+            interruptions = _interruptions(submission, roots[0])
+            return schedule_calendars(jobs, roots[0], self, seed=submission.seed, interruptions=interruptions)
         parts = []
-        for index, cluster in enumerate(submission.clusters):
+        for index in np.unique(jobs["home"]).tolist():
             own = np.flatnonzero(jobs["home"] == index)
-            if len(own):
-                alone = replace(
-                    submission,
-                    workload=submission.workload.select(own),
-                    home=np.zeros(len(own), np.int64),
-                    platform=Platform([cluster]),
-                    estimates=submission.estimate[own],
-                )
-                asked = jobs[own]
-                asked["home"] = 0
-                parts.append((own, index, self._under(cluster, alone, asked)))
-        return together(parts, len(jobs), len(submission.clusters))
+            alone = replace(
+                submission,
+                workload=submission.workload.select(own),
+                home=np.zeros(len(own), np.int64),
+                platform=Platform([submission.clusters[index]]),
+                estimates=submission.estimate[own],
+            )
+            asked = jobs[own]
+            asked["home"] = 0
+            parts.append((own, index, self._under([roots[index]], alone, asked)))
+        return together(parts, len(jobs), len(roots))
 
     @classmethod
     def measures(cls, run: xr.Dataset) -> xr.Dataset:
@@ -369,14 +366,17 @@ def _fates(submission: Submission, done: CalendarSchedule) -> tuple[dict[str, Va
         return {}, {}
     outcomes = JobOutcome(**{each.name: done.jobs[each.name] for each in fields(JobOutcome)})
     told, counted = outcome_variables(submission.workload, outcomes)
-    cut = (done.jobs["status"] == Status.KILLED).astype(np.int64)
-    broken = done.jobs["broken"].astype(np.int64)
-    text = "whether outages did not let its reservation be kept"
-    more: dict[str, Variable] = {
-        "reservation_broken": ("job", broken, text, "1"),
-        "overrun_killed": ("job", cut, "whether the job was killed at the end of its slots", "1"),
-    }
-    return {**told, **more, **outage_variables(outages_of(list(submission.clusters)))}, counted
+    told |= outage_variables(outages_of(list(submission.clusters)))
+    for name, column, text in (
+        ("reservation_broken", done.jobs["broken"], "whether outages did not let its reservation be kept"),
+        (
+            "overrun_killed",
+            done.jobs["status"] == Status.KILLED,
+            "whether the job was killed at the end of its slots",
+        ),
+    ):
+        told[name] = ("job", column.astype(np.int64), text, "1")
+    return told, counted
 
 
 _OF_JOBS = {

@@ -155,7 +155,7 @@ def check_every_instant(
             start = int(tree.plans["first"][j] if tree.plans["first"][j] >= 0 else tree.plans["start"][j])
             if accurate:
                 assert start <= promises.get(j, start)
-            if tree.plans["fixed"][j]:
+            if tree.plans["group"][j] == bookings.Group.RESERVED:
                 assert start == jobs[j].reserved
             promises[j] = start
 

@@ -12,12 +12,13 @@ cluster.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import bundles
+from gridsched.engine import bundles, heap
 from gridsched.engine.bundles import column
 from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.jit import inline, noinline
@@ -39,6 +40,15 @@ class Status(IntEnum):
     GONE = 7
 
 
+class Group(IntEnum):
+    """Who is placed again before whom; within each group it is in order of requests."""
+
+    KILLED = -2
+    RESERVED = -1
+    ORDINARY = 0
+    KILLED_LAST = 1
+
+
 class Route(IntEnum):
     """Why a job left its home."""
 
@@ -48,8 +58,6 @@ class Route(IntEnum):
     BUMPED = 3
     RESERVED = 4
 
-
-_WAITING = int(Status.WAITING)
 
 NOWHERE = -1
 """No manager, no job, no limit, no time."""
@@ -81,12 +89,11 @@ PLAN = np.dtype(
         ("speed", np.float64),  # ... at this speed
         ("owner", np.int64),  # manager that placed it
         ("place", np.int64),  # holder
-        ("fixed", np.int64),  # whether its start is reserved
+        ("group", np.int64),  # value of `Group`: whether its start is reserved, or a failing node killed it
         ("earliest", np.int64),  # start that a refused reservation could have had; NOWHERE
         ("route", np.int64),  # value of `Route`
         ("turn", np.int64),  # order among those who wait: that of their requests
         ("killed", np.int64),  # how often failing nodes killed it
-        ("again", np.int64),  # 1 or 2 at the instant at which one did: it keeps its place, or goes to the end
         ("broken", np.int64),  # whether outages did not let its reservation be kept
     ]
 )
@@ -157,8 +164,7 @@ COUNTS = np.dtype(
         ("turn", np.int64),  # requests so far
         ("ending", np.int64),  # entries of the heap of ends
         ("planned", np.int64),  # no planned start is earlier
-        ("segments", np.int64),
-        ("short", np.int64),  # whether there was no room for a segment
+        ("segments", np.int64),  # those for which there is no room, too
         ("reserves", np.int64),  # reserve requests so far
         ("inquiries", np.int64),
         ("failed_inquiries", np.int64),
@@ -195,7 +201,7 @@ class ManagerTree(NamedTuple):
     suspend: bool  # an overrunner without a slot is suspended, not killed
     queue: bool  # a refused reservation becomes an ordinary job
     clusters: Any = column(CLUSTER, "clusters")
-    plans: Any = column(PLAN, "jobs", fill=NOWHERE)
+    plans: Any = column(PLAN, "jobs")
     events: Any = column(ENTRY, "jobs")  # ends of jobs, and of the slots of overrunners
     segments: Any = column(SEGMENT, "segments")
     floor: Any = column(np.int64, "managers")  # when a request may be possible at a holder
@@ -203,7 +209,8 @@ class ManagerTree(NamedTuple):
     least: Any = column(np.int64, "clusters")  # nodes that a spanning job could have on each
     take: Any = column(np.int64, "clusters")  # the parts of a job, as it asks for them
     old: Any = column(np.int64, "clusters")  # the parts that one had
-    todo: Any = column(np.int64, "some jobs")
+    todo: Any = column(np.int64, "jobs")  # some jobs
+    again: Any = column(ENTRY, "jobs")  # jobs that are placed again at this instant, by `push_again`
     entering: Any = column(np.int64, "jobs")  # jobs that make their requests at this instant
     counts: Any = column(COUNTS, "one")
 
@@ -222,30 +229,25 @@ def allocate(calendars: CalendarArrays, jobs: Any, managers: Any, segments: int,
     segments : int
         Executions that there is room for.
     **given
-        Refusals and conventions, see `ManagerTree`.
+        The order of managers, refusals and conventions, see `ManagerTree`.
     """
     number = len(jobs)
     leaves = np.flatnonzero(managers["size"] == 1)
-    depth = np.zeros(len(managers), np.int64)
-    for m in range(1, len(managers)):
-        depth[m] = depth[managers["parent"][m]] + 1
     parts = np.repeat(np.flatnonzero(jobs["span"] >= 0), len(leaves))
     sizes = {"managers": len(managers), "clusters": len(leaves), "jobs": number, "segments": segments}
     tree: ManagerTree = bundles.allocate(
         ManagerTree,
-        {**sizes, "some jobs": 2 * number, "one": 1},
+        {**sizes, "one": 1},
         calendars=calendars,
         jobs=jobs,
         managers=managers,
-        order=np.argsort(depth, kind="stable"),
         queues=_lists(len(managers), np.arange(number)),
         holds=_lists(len(leaves), np.concatenate([np.arange(number), parts])),
         **given,
     )
     tree.clusters["manager"] = leaves
     tree.counts["planned"] = FOREVER
-    for name in ("status", "done", "useful", "fixed", "route", "turn", "killed", "again", "broken"):
-        tree.plans[name] = 0
+    tree.plans[["promise", "first", "ended", "earliest"]] = NOWHERE
     tree.plans["status"][jobs["nodes"] > managers["nodes"][0]] = Status.REJECTED
     tree.plans["left"], tree.plans["speed"] = jobs["run"], 1
     return tree
@@ -270,6 +272,16 @@ def insert(links: Any, item: int, after: int) -> None:
     links[item]["after"] = after
     links[before]["after"] = item
     links[after]["before"] = item
+
+
+@inline
+def jobs_on(links: Any, head: int) -> Iterator[int]:
+    """The jobs on a list; each may be taken off meanwhile."""
+    link = links[head]["after"]
+    while link != head:
+        following = links[link]["after"]
+        yield links[link]["job"]
+        link = following
 
 
 @inline
@@ -358,6 +370,15 @@ def nodes_on(t: ManagerTree, j: int, k: int) -> int:
     return t.holds[hold_of(t, j, k)]["nodes"]
 
 
+@inline
+def parts_of(t: ManagerTree, j: int) -> Iterator[int]:
+    """The clusters on which a placed job takes nodes."""
+    holder = t.managers[t.plans[j]["place"]]
+    for k in range(holder["first"], holder["end"]):
+        if nodes_on(t, j, k) > 0:
+            yield k
+
+
 @noinline
 def tell_released(t: ManagerTree, k: int, now: bool) -> None:
     """Tell all managers of a cluster that something was released there; `now` if not by a split alone."""
@@ -408,11 +429,24 @@ def release(t: ManagerTree, j: int) -> None:
     tell_old_released(t, t.plans[j]["place"])
 
 
+@inline
+def take_turn(t: ManagerTree, j: int) -> None:
+    """Let a job come after all that have made their requests."""
+    t.plans[j]["turn"] = t.counts[0]["turn"]
+    t.counts[0]["turn"] += 1
+
+
+@inline
+def push_again(t: ManagerTree, size: int, j: int) -> int:
+    """Put a job among those that are placed again, by groups and in order of requests; how many they are."""
+    return heap.push(t.again, size, t.plans[j]["group"] * 2**40 + t.plans[j]["turn"], j)
+
+
 @noinline
 def let_wait(t: ManagerTree, j: int) -> None:
     """Put a job among the waiting ones of its owner, in order of requests."""
     plan = t.plans[j]
-    plan["status"] = _WAITING
+    plan["status"] = Status.WAITING
     after = plan["owner"]
     before = t.queues[after]["before"]
     while before >= len(t.managers) and t.plans[t.queues[before]["job"]]["turn"] > plan["turn"]:

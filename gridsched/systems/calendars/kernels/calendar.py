@@ -145,8 +145,7 @@ def span_of(c: CalendarArrays, time: int) -> tuple[int, int]:
 def boundary(c: CalendarArrays, time: int) -> int:
     """First multiple of the fundamental slot at or after `time`."""
     duration = c.levels[0]["duration"]
-    origin = c.tally[0]["origin"]
-    return origin - (origin - time) // duration * duration
+    return time + (c.tally[0]["origin"] - time) % duration
 
 
 @inline
@@ -382,8 +381,9 @@ def split(c: CalendarArrays, level: int) -> tuple[int, int]:
 @noinline
 def copy_row(c: CalendarArrays, source: int, target: int) -> None:
     """Let one calendar have the free nodes of another."""
-    for place in range(c.free.shape[1]):
-        c.free[target, place] = c.free[source, place]
+    old, new = c.free[source], c.free[target]
+    for place in range(len(old)):
+        new[place] = old[place]
 
 
 @noinline

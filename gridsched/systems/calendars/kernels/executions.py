@@ -16,13 +16,17 @@ from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
+    Group,
     ManagerTree,
     Status,
     end_wait,
     hold_of,
+    jobs_on,
     length,
     let_wait,
     nodes_on,
+    parts_of,
+    push_again,
     release,
     remove,
     tell_released,
@@ -36,35 +40,35 @@ from gridsched.systems.calendars.kernels.processors import (
     take_processors,
 )
 
-_WAITING = int(Status.WAITING)
-_RUNNING = int(Status.RUNNING)
-_DONE = int(Status.DONE)
-_KILLED = int(Status.KILLED)
-
-
 # --- starts and ends ------------------------------------------------------------------------------
+
+
+@inline
+def _expect_end(t: ManagerTree, j: int) -> None:
+    """Let an event follow when a running job ends, or when its slots do."""
+    plan = t.plans[j]
+    time = min(plan["start"] + length(t, j), calendar.boundary(t.calendars, plan["end"]))
+    t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
 
 
 @noinline
 def _start(t: ManagerTree, o: Outages | None, j: int) -> None:
-    """Start a waiting job; an event follows when it ends, or when its slots do."""
+    """Start a waiting job."""
     end_wait(t, j)
     plan = t.plans[j]
-    start = plan["start"]
-    plan["status"] = _RUNNING
+    plan["status"] = Status.RUNNING
     if o is not None:
         take_processors(t, o, j)
     if plan["first"] < 0:
-        plan["first"] = start
+        plan["first"] = plan["start"]
         if o is not None:
             o.lifecycles.jobs[j]["started"] = 1
-            notify_start(o.lifecycles, j, start)
+            notify_start(o.lifecycles, j, plan["start"])
     speed = t.managers[plan["place"]]["speed"]
     if speed != plan["speed"]:
         plan["left"] = math.ceil(plan["left"] * plan["speed"] / speed)
         plan["speed"] = speed
-    time = min(start + length(t, j), calendar.boundary(t.calendars, plan["end"]))
-    t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
+    _expect_end(t, j)
 
 
 @noinline
@@ -74,10 +78,7 @@ def start_planned(t: ManagerTree, o: Outages | None, now: int) -> None:
         return
     planned = FOREVER
     for m in range(len(t.managers)):
-        link = t.queues[m]["after"]
-        while link != m:
-            j = t.queues[link]["job"]
-            link = t.queues[link]["after"]
+        for j in jobs_on(t.queues, m):
             if t.plans[j]["start"] == now:
                 _start(t, o, j)
             else:
@@ -89,20 +90,18 @@ def start_planned(t: ManagerTree, o: Outages | None, now: int) -> None:
 
 @noinline
 def _record(t: ManagerTree, j: int, k: int, now: int) -> None:
-    """Note an execution that ends now."""
+    """Note an execution that ends now, if there is room; what was simulated is of no use else."""
     number = t.counts[0]["segments"]
-    if number == len(t.segments):
-        t.counts[0]["short"] = True
-        return
-    hold = t.holds[hold_of(t, j, k)]
-    segment = t.segments[number]
-    segment["job"] = j
-    segment["cluster"] = k
-    segment["processors"] = hold["nodes"]
-    segment["tasks"] = hold["tasks"]
-    segment["start"] = t.plans[j]["start"]
-    segment["end"] = now
-    t.counts[0]["segments"] = number + 1
+    t.counts[0]["segments"] += 1
+    if number < len(t.segments):
+        hold = t.holds[hold_of(t, j, k)]
+        segment = t.segments[number]
+        segment["job"] = j
+        segment["cluster"] = k
+        segment["processors"] = hold["nodes"]
+        segment["tasks"] = hold["tasks"]
+        segment["start"] = t.plans[j]["start"]
+        segment["end"] = now
 
 
 @noinline
@@ -116,24 +115,22 @@ def stop(t: ManagerTree, o: Outages | None, j: int, now: int, work: int, holds_s
     plan["useful"] += work
     plan["left"] -= work
     plan["ended"] = now
-    holder = t.managers[plan["place"]]
     home = t.managers[t.jobs[j]["home"]]["first"]
     begin = calendar.boundary(t.calendars, now)
     is_early = begin < plan["end"]
     t.counts[0]["early_exits"] += is_early
-    for k in range(holder["first"], holder["end"]):
+    for k in parts_of(t, j):
         nodes = nodes_on(t, j, k)
-        if nodes > 0:
-            if is_early:
-                calendar.change(t.calendars, k, begin, plan["end"], nodes)
-                tell_released(t, k, True)
-            remove(t.holds, hold_of(t, j, k))
-            if k == home:
-                t.clusters[k]["local_work"] += nodes * elapsed
-            else:
-                t.clusters[k]["supplied"] += nodes * elapsed
-                t.clusters[home]["consumed"] += nodes * elapsed
-            _record(t, j, k, now)
+        if is_early:
+            calendar.change(t.calendars, k, begin, plan["end"], nodes)
+            tell_released(t, k, True)
+        remove(t.holds, hold_of(t, j, k))
+        if k == home:
+            t.clusters[k]["local_work"] += nodes * elapsed
+        else:
+            t.clusters[k]["supplied"] += nodes * elapsed
+            t.clusters[home]["consumed"] += nodes * elapsed
+        _record(t, j, k, now)
 
 
 @noinline
@@ -156,7 +153,7 @@ def complete(t: ManagerTree, o: Outages | None, now: int) -> int:
             overruns += 1
         else:
             stop(t, o, j, now, t.plans[j]["left"], True)
-            finish(t, o, j, _DONE, now)
+            finish(t, o, j, Status.DONE, now)
     if o is not None:
         settle(t, o, now, False)
     return overruns
@@ -169,7 +166,8 @@ def complete(t: ManagerTree, o: Outages | None, now: int) -> int:
 def _can_be_displaced(t: ManagerTree, j: int, now: int) -> bool:
     """Whether a job waits for a slot that begins now, without a reservation."""
     plan = t.plans[j]
-    return plan["status"] == _WAITING and plan["start"] == now and not plan["fixed"]
+    is_reserved = plan["group"] == Group.RESERVED
+    return plan["status"] == Status.WAITING and plan["start"] == now and not is_reserved
 
 
 @inline
@@ -185,87 +183,42 @@ def _lacking(t: ManagerTree, o: Outages | None, j: int, k: int, now: int) -> int
 
 
 @noinline
-def _lacks(t: ManagerTree, o: Outages | None, j: int, now: int, with_displaced: bool) -> bool:
-    """Whether a cluster has too few nodes in the slot that begins now for a job to go on."""
-    holder = t.managers[t.plans[j]["place"]]
-    for k in range(holder["first"], holder["end"]):
+def _lacks(t: ManagerTree, o: Outages | None, j: int, now: int) -> bool:
+    """Whether a cluster has too few nodes in the slot that begins now for a job, even if others give way."""
+    for k in parts_of(t, j):
         nodes = calendar.available_at(t.calendars, k, now)
-        link = t.holds[k]["after"]
-        while with_displaced and link != k:
-            if _can_be_displaced(t, t.holds[link]["job"], now):
-                nodes += t.holds[link]["nodes"]
-            link = t.holds[link]["after"]
-        if nodes_on(t, j, k) > 0 and nodes < _lacking(t, o, j, k, now):
+        for other in jobs_on(t.holds, k):
+            if _can_be_displaced(t, other, now):
+                nodes += nodes_on(t, other, k)
+        if nodes < _lacking(t, o, j, k, now):
             return True
     return False
 
 
-@inline
-def _precedes(t: ManagerTree, j: int, other: int) -> bool:
-    """Whether a job is placed again before another one.
-
-    First those that a failing node killed and that keep their place, then reservations, others, and those
-    that go to the end; within each, in order of requests.
-    """
-    one = _group(t, j)
-    two = _group(t, other)
-    return one < two or (one == two and t.plans[j]["turn"] < t.plans[other]["turn"])
-
-
-@inline
-def _group(t: ManagerTree, j: int) -> int:
-    """Which of the groups of `_precedes` a job is in."""
-    again = t.plans[j]["again"]
-    if again > 0:
-        return 0 if again == 1 else 3
-    return 1 if t.plans[j]["fixed"] else 2
-
-
 @noinline
-def sort(t: ManagerTree, first: int, end: int) -> None:
-    """Sort the jobs of `todo` from `first` to before `end` as they are placed again; they are nearly so."""
-    for position in range(first + 1, end):
-        j = t.todo[position]
-        place = position
-        while place > first and _precedes(t, j, t.todo[place - 1]):
-            t.todo[place] = t.todo[place - 1]
-            place -= 1
-        t.todo[place] = j
+def _displace(t: ManagerTree, o: Outages | None, j: int, now: int) -> int:
+    """Take out all jobs that can be displaced where a job lacks nodes; how many are to be placed again.
 
-
-@noinline
-def _displace(t: ManagerTree, o: Outages | None, j: int, now: int, first: int) -> int:
-    """Take out all jobs that can be displaced where a job lacks nodes; returns where they end in `todo`.
-
-    They are there from `first` on, in order, and stay among the waiting ones of their owners.
+    They stay among the waiting ones of their owners.
     """
-    holder = t.managers[t.plans[j]["place"]]
-    end = first
-    for k in range(holder["first"], holder["end"]):
-        if nodes_on(t, j, k) > 0 and calendar.available_at(t.calendars, k, now) < _lacking(t, o, j, k, now):
-            link = t.holds[k]["after"]
-            while link != k:
-                other = t.holds[link]["job"]
-                link = t.holds[link]["after"]
+    displaced = 0
+    for k in parts_of(t, j):
+        if calendar.available_at(t.calendars, k, now) < _lacking(t, o, j, k, now):
+            for other in jobs_on(t.holds, k):
                 if _can_be_displaced(t, other, now):
-                    t.todo[end] = other
-                    end += 1
+                    displaced = push_again(t, displaced, other)
                     release(t, other)
-    sort(t, first, end)
-    return end
+    return displaced
 
 
 @noinline
 def _run_on(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
     """Let a job hold the slot that begins now, too."""
-    plan = t.plans[j]
-    holder = t.managers[plan["place"]]
-    plan["end"] = now + t.calendars.levels[0]["duration"]
-    for k in range(holder["first"], holder["end"]):
-        if nodes_on(t, j, k) > 0:
-            calendar.change(t.calendars, k, now, plan["end"], -_lacking(t, o, j, k, now))
-    time = min(plan["start"] + length(t, j), plan["end"])
-    t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
+    end = now + t.calendars.levels[0]["duration"]
+    for k in parts_of(t, j):
+        calendar.change(t.calendars, k, now, end, -_lacking(t, o, j, k, now))
+    t.plans[j]["end"] = end
+    _expect_end(t, j)
 
 
 @noinline
@@ -276,15 +229,15 @@ def _break_off(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
     work = work_within(now - plan["start"], holder["interval"], holder["cost"])
     stop(t, o, j, now, work, False)
     if t.suspend:
-        plan["fixed"] = False
+        plan["group"] = Group.ORDINARY
         t.counts[0]["suspended"] += 1
         place_anew(t, j, now)
         let_wait(t, j)
-        return
-    t.counts[0]["killed"] += 1
-    if o is not None:
-        o.lifecycles.jobs[j]["failed"] = True
-    finish(t, o, j, _KILLED, now)
+    else:
+        t.counts[0]["killed"] += 1
+        if o is not None:
+            o.lifecycles.jobs[j]["failed"] = True
+        finish(t, o, j, Status.KILLED, now)
 
 
 @noinline
@@ -292,15 +245,14 @@ def overrun(t: ManagerTree, o: Outages | None, now: int, overruns: int) -> None:
     """Let the first jobs of `todo` go on after their slots are over, in order, if others can make room."""
     for position in range(overruns):
         j = t.todo[position]
-        if _lacks(t, o, j, now, True):
+        if _lacks(t, o, j, now):
             _break_off(t, o, j, now)
         else:
-            end = overruns
-            if _lacks(t, o, j, now, False):
-                end = _displace(t, o, j, now, overruns)
+            displaced = _displace(t, o, j, now)
             _run_on(t, o, j, now)
-            for place in range(overruns, end):
-                other = t.todo[place]
+            while displaced > 0:
+                other = t.again[0]["job"]
+                displaced = heap.pop(t.again, displaced)
                 place_earliest(t, other, t.plans[other]["owner"], now, NOWHERE, now)
                 t.counts[0]["displaced"] += 1
                 t.counts[0]["delayed"] += t.plans[other]["start"] > now

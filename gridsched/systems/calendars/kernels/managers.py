@@ -28,16 +28,19 @@ they need is compiled.
 from __future__ import annotations
 
 from gridsched.engine.jit import jit, noinline
-from gridsched.engine.job_lifecycle import Fate, next_of_lifecycles, notify_end
+from gridsched.engine.job_lifecycle import next_of_lifecycles
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
+    Group,
     ManagerTree,
     Status,
     book,
     is_leaf,
+    jobs_on,
+    nodes_on,
     row_offset,
     tell_old_released,
     tell_released,
@@ -48,12 +51,6 @@ from gridsched.systems.calendars.kernels.placing import begin_search, commit, se
 from gridsched.systems.calendars.kernels.processors import Outages, settle
 from gridsched.systems.calendars.kernels.requests import request
 
-_REFUSED = int(Status.REFUSED)
-_ABSENT = int(Status.ABSENT)
-_COMPLETED = int(Fate.COMPLETED)
-_REJECTED = int(Fate.REJECTED)
-
-
 # --- splits and moves -----------------------------------------------------------------------------
 
 
@@ -63,12 +60,12 @@ def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
     c = t.calendars
     level, number = calendar.slot_at(c, begin)
     used = c.rows[k]["nodes"] - c.free[k, calendar.place_of(c, level, number)]
-    link = t.holds[k]["after"]
-    while used > 0 and link != k:
-        plan = t.plans[t.holds[link]["job"]]
-        nodes = t.holds[link]["nodes"]
-        link = t.holds[link]["after"]
+    for j in jobs_on(t.holds, k):
+        if used <= 0:
+            break
+        plan = t.plans[j]
         if plan["start"] < end and plan["end"] > begin:
+            nodes = nodes_on(t, j, k)
             used -= nodes
             first, _ = calendar.span_of(c, max(begin, plan["start"]))
             _, behind = calendar.span_of(c, min(end, plan["end"]) - 1)
@@ -140,12 +137,9 @@ def _move_forward(t: ManagerTree, now: int, has_split: bool) -> None:
         manager = t.managers[m]
         if (has_split or manager["freed"]) and (manager["loose"] or manager["shadow"] >= 0):
             manager["loose"] = False
-            link = t.queues[m]["after"]
-            while link != m:
-                j = t.queues[link]["job"]
-                if not t.plans[j]["fixed"] and t.plans[j]["start"] < FOREVER:
+            for j in jobs_on(t.queues, m):
+                if t.plans[j]["group"] == Group.ORDINARY and t.plans[j]["start"] < FOREVER:
                     _move(t, j, m, begin)
-                link = t.queues[link]["after"]
     for m in t.order:
         t.managers[m]["freed"] = False
 
@@ -189,22 +183,6 @@ def _enter(t: ManagerTree, o: Outages | None, now: int) -> int:
     return count
 
 
-@noinline
-def _request_all(t: ManagerTree, o: Outages | None, entered: int, now: int) -> None:
-    """Let the jobs that entered ask for places, unless they are too large, or their users gave up."""
-    for position in range(entered):
-        j = t.entering[position]
-        status = t.plans[j]["status"]
-        if o is None:
-            if status == _ABSENT:
-                request(t, j, now)
-        elif o.lifecycles.jobs[j]["fate"] == _COMPLETED:
-            request(t, j, now)
-            if t.plans[j]["status"] == _REFUSED:
-                o.lifecycles.jobs[j]["fate"] = _REJECTED
-                notify_end(o.lifecycles, j, now, False)
-
-
 # --- the clock ------------------------------------------------------------------------------------
 
 
@@ -214,13 +192,9 @@ def _is_over(t: ManagerTree, o: Outages | None) -> bool:
     if _next_entry(t, o) < FOREVER or t.counts[0]["ending"] > 0:
         return False
     for m in range(len(t.managers)):
-        link = t.queues[m]["after"]
-        while link != m:
-            if o is None or t.counts[0]["event"] < len(o.events):
+        for j in jobs_on(t.queues, m):
+            if o is None or t.counts[0]["event"] < len(o.events) or t.plans[j]["place"] >= 0:
                 return False
-            if t.plans[t.queues[link]["job"]]["place"] >= 0:
-                return False
-            link = t.queues[link]["after"]
     return True
 
 
@@ -251,7 +225,10 @@ def _instant(t: ManagerTree, o: Outages | None, now: int) -> None:
         place_again(t, now)
     _refresh(t, now)
     _move_forward(t, now, has_split)
-    _request_all(t, o, entered, now)
+    for position in range(entered):
+        # Some may be too large for all clusters together, or have left again
+        if t.plans[t.entering[position]]["status"] == Status.ABSENT:
+            request(t, o, t.entering[position], now)
     start_planned(t, o, now)
 
 
@@ -260,7 +237,7 @@ def _simulate(t: ManagerTree, o: Outages | None, instants: int) -> int:
     """Simulate so many instants; the last one."""
     now = NOWHERE
     for _ in range(instants):
-        if _is_over(t, o) or t.calendars.tally[0]["short"] or t.counts[0]["short"]:
+        if _is_over(t, o) or t.calendars.tally[0]["short"] or t.counts[0]["segments"] > len(t.segments):
             break
         now = _next(t, o)
         _instant(t, o, now)
@@ -271,7 +248,7 @@ def _simulate(t: ManagerTree, o: Outages | None, instants: int) -> int:
 def schedule(tree: ManagerTree, outages: Outages | None, instants: int) -> int:
     """Simulate so many instants, to the end of the last job or until there is no room; the last instant.
 
-    Where there was no room for slots or segments (`short`), what was simulated is wrong.
+    Where there was no room for slots (`short`) or segments, what was simulated is wrong.
     """
     t = by_reference(tree)
     if outages is None:

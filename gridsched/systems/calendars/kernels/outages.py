@@ -16,25 +16,23 @@ from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
+    Group,
     ManagerTree,
     Status,
     end_wait,
     is_leaf,
+    jobs_on,
     let_wait,
+    push_again,
     release,
     row_offset,
+    take_turn,
     tell_released,
 )
-from gridsched.systems.calendars.kernels.executions import finish, sort, stop
+from gridsched.systems.calendars.kernels.executions import finish, stop
 from gridsched.systems.calendars.kernels.placing import leave_without_place, place_anew
 from gridsched.systems.calendars.kernels.processors import Outages, mark_out, settle
 from gridsched.systems.calendars.kernels.requests import reserve
-
-_WAITING = int(Status.WAITING)
-_GONE = int(Status.GONE)
-_COMPLETED = int(Fate.COMPLETED)
-_LOST = int(Fate.LOST)
-_LOSE = int(Requeue.LOST)
 
 
 class Step(IntEnum):
@@ -43,10 +41,6 @@ class Step(IntEnum):
     ANNOUNCED = 0
     BEGINS = 1
     ENDS = 2
-
-
-_ANNOUNCED = int(Step.ANNOUNCED)
-_BEGINS = int(Step.BEGINS)
 
 
 # --- what happens to nodes ------------------------------------------------------------------------
@@ -65,8 +59,8 @@ def _forget_end(t: ManagerTree, j: int) -> None:
 
 
 @noinline
-def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
-    """Kill a job on a cluster whose nodes are out; whether it is to be placed anew."""
+def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
+    """Kill a job on a cluster whose nodes are out; it waits for a new place unless it is lost."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
     saved = saved_work(now - plan["start"], holder["interval"], holder["cost"])
@@ -74,38 +68,13 @@ def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
     _forget_end(t, j)
     t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
     plan["killed"] += 1
-    if o.capacities[k]["requeue"] == _LOSE:
-        o.lifecycles.jobs[j]["fate"] = _LOST
-        finish(t, o, j, _GONE, now)
-        return False
-    plan["fixed"] = False
-    plan["again"] = 1 + o.capacities[k]["requeue"]
+    if o.capacities[k]["requeue"] == Requeue.LOST:
+        o.lifecycles.jobs[j]["fate"] = Fate.LOST
+        finish(t, o, j, Status.GONE, now)
+        return
+    plan["group"] = Group.KILLED if o.capacities[k]["requeue"] == Requeue.PLACE else Group.KILLED_LAST
     leave_without_place(t, j)
-    return True
-
-
-@noinline
-def _clear(t: ManagerTree, o: Outages, e: int, now: int, killed: int) -> int:
-    """Kill all jobs on processors that go down; those to be placed anew are put into `todo`, how many."""
-    closing = o.closings[e]
-    for p in range(closing["first"], closing["end"]):
-        j = o.owner[p]
-        if j >= 0 and _kill(t, o, j, closing["cluster"], now):
-            t.todo[killed] = j
-            killed += 1
-    return killed
-
-
-@noinline
-def _let_wait_again(t: ManagerTree, killed: int) -> None:
-    """Put the killed jobs, the first of `todo`, among the waiting ones of their owners."""
-    sort(t, 0, killed)
-    for position in range(killed):
-        j = t.todo[position]
-        if t.plans[j]["again"] == 2:
-            t.plans[j]["turn"] = t.counts[0]["turn"]
-            t.counts[0]["turn"] += 1
-        let_wait(t, j)
+    let_wait(t, j)
 
 
 @noinline
@@ -114,20 +83,18 @@ def _count_nodes(t: ManagerTree, o: Outages) -> None:
     for k in range(len(t.clusters)):
         if o.capacities[k]["end"] > o.capacities[k]["first"]:
             t.calendars.rows[k]["nodes"] = mark_out(t, o, k, FOREVER, FOREVER)
-    for m in range(len(t.managers) - 1, -1, -1):
+    for m in range(len(t.managers)):
         manager = t.managers[m]
         offset = row_offset(t, m)
-        manager["nodes"] = 0
-        manager["widest"] = 0
+        manager["nodes"] = manager["widest"] = 0
         for k in range(manager["first"], manager["end"]):
             up = t.calendars.rows[k]["nodes"]
             manager["nodes"] += up
             if offset > 0:
                 calendar.add_nodes(t.calendars, offset + k, up - t.calendars.rows[offset + k]["nodes"])
-        x = m + 1
-        while x < m + manager["size"]:
-            manager["widest"] = max(manager["widest"], t.managers[x]["nodes"])
-            x += t.managers[x]["size"]
+        if m > 0:
+            parent = t.managers[manager["parent"]]
+            parent["widest"] = max(parent["widest"], manager["nodes"])
 
 
 @noinline
@@ -147,13 +114,10 @@ def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
 def _displace(t: ManagerTree, k: int) -> None:
     """Take the waiting jobs of a cluster out of their slots of which one is overdrawn."""
     number = 0
-    link = t.holds[k]["after"]
-    while link != k:
-        j = t.holds[link]["job"]
-        if t.plans[j]["status"] == _WAITING and _is_overdrawn(t, j, k):
+    for j in jobs_on(t.holds, k):
+        if t.plans[j]["status"] == Status.WAITING and _is_overdrawn(t, j, k):
             t.todo[number] = j
             number += 1
-        link = t.holds[link]["after"]
     for position in range(number):
         release(t, t.todo[position])
         leave_without_place(t, t.todo[position])
@@ -161,52 +125,45 @@ def _displace(t: ManagerTree, k: int) -> None:
 
 
 @noinline
-def _become_known(t: ManagerTree, o: Outages, e: int, now: int) -> None:
-    """Let an outage be known; the calendar reaches as far as it does if its end is known."""
+def _apply(t: ManagerTree, o: Outages, e: int, step: int, now: int) -> None:
+    """Let an outage be announced, begin or end."""
     closing = o.closings[e]
-    o.known[t.counts[0]["known"]] = e
-    t.counts[0]["known"] += 1
-    if closing["window"]:
-        begin = max(closing["start"], calendar.boundary(t.calendars, now))
-        calendar.change(t.calendars, closing["cluster"], begin, closing["until"], 0)
-
-
-@noinline
-def _be_over(t: ManagerTree, o: Outages, e: int) -> None:
-    """Let an outage be over."""
-    i = 0
-    while o.known[i] != e:
-        i += 1
-    t.counts[0]["known"] -= 1
-    o.known[i] = o.known[t.counts[0]["known"]]
+    k = closing["cluster"]
+    goes_on = closing["window"] or closing["drained"]
+    if step == Step.ANNOUNCED:
+        o.known[t.counts[0]["known"]] = e
+        t.counts[0]["known"] += 1
+        o.capacities[k]["planned"] += goes_on
+        if closing["window"]:
+            # Let the calendar reach as far as the window
+            begin = max(closing["start"], calendar.boundary(t.calendars, now))
+            calendar.change(t.calendars, k, begin, closing["until"], 0)
+    elif step == Step.ENDS:
+        i = 0
+        while o.known[i] != e:
+            i += 1
+        t.counts[0]["known"] -= 1
+        o.known[i] = o.known[t.counts[0]["known"]]
+        o.capacities[k]["planned"] -= goes_on
+    elif not closing["drained"]:
+        for p in range(closing["first"], closing["end"]):
+            if o.owner[p] >= 0:
+                _kill(t, o, o.owner[p], k, now)
+    o.capacities[k]["dirty"] = True
+    tell_released(t, k, True)
 
 
 @noinline
 def process_events(t: ManagerTree, o: Outages, now: int) -> None:
     """All that happens to outages at this instant."""
     counts = t.counts[0]
-    counts["happened"] = False
-    killed = 0
+    first = counts["event"]
     while counts["event"] < len(o.events) and o.events[counts["event"]]["time"] == now:
         event = o.events[counts["event"]]
-        e = event["closing"]
-        closing = o.closings[e]
-        capacity = o.capacities[closing["cluster"]]
-        if event["step"] == _BEGINS:
-            if not closing["drained"]:
-                killed = _clear(t, o, e, now, killed)
-        elif event["step"] == _ANNOUNCED:
-            _become_known(t, o, e, now)
-            capacity["planned"] += closing["window"] or closing["drained"]
-        else:
-            _be_over(t, o, e)
-            capacity["planned"] -= closing["window"] or closing["drained"]
-        capacity["dirty"] = True
-        tell_released(t, closing["cluster"], True)
+        _apply(t, o, event["closing"], event["step"], now)
         counts["event"] += 1
-        counts["happened"] = True
+    counts["happened"] = counts["event"] > first
     if counts["happened"]:
-        _let_wait_again(t, killed)
         _count_nodes(t, o)
         settle(t, o, now, False)
         for k in range(len(t.clusters)):
@@ -219,27 +176,25 @@ def place_again(t: ManagerTree, now: int) -> None:
     if not t.counts[0]["happened"]:
         return
     begin = calendar.boundary(t.calendars, now)
-    number = 0
+    size = 0
     for m in range(len(t.managers)):
-        link = t.queues[m]["after"]
-        while link != m:
-            if t.plans[t.queues[link]["job"]]["place"] < 0:
-                t.todo[number] = t.queues[link]["job"]
-                number += 1
-            link = t.queues[link]["after"]
-    sort(t, 0, number)
-    for position in range(number):
-        j = t.todo[position]
+        for j in jobs_on(t.queues, m):
+            if t.plans[j]["place"] < 0:
+                size = push_again(t, size, j)
+    while size > 0:
+        j = t.again[0]["job"]
+        size = heap.pop(t.again, size)
         plan = t.plans[j]
         end_wait(t, j)
-        if plan["fixed"] and not reserve(t, j):
-            plan["fixed"] = False
-            plan["earliest"] = NOWHERE
-            plan["broken"] = True
-        if not plan["fixed"]:
+        if plan["group"] == Group.KILLED_LAST:
+            take_turn(t, j)
+        if plan["group"] != Group.RESERVED or not reserve(t, j):
+            if plan["group"] == Group.RESERVED:
+                plan["earliest"] = NOWHERE
+                plan["broken"] = True
+            plan["group"] = Group.ORDINARY
             place_anew(t, j, begin)
         let_wait(t, j)
-        plan["again"] = 0
 
 
 # --- what happens to jobs -------------------------------------------------------------------------
@@ -247,13 +202,14 @@ def place_again(t: ManagerTree, now: int) -> None:
 
 @noinline
 def _leave(t: ManagerTree, j: int) -> None:
-    """Let a waiting job go: its slots are released."""
+    """Let a job go that has not run: its slots are released."""
     plan = t.plans[j]
-    if plan["place"] >= 0:
-        release(t, j)
-        t.counts[0]["messages"] += not is_leaf(t, plan["owner"])
-    end_wait(t, j)
-    plan["status"] = _GONE
+    if plan["status"] == Status.WAITING:
+        end_wait(t, j)
+        if plan["place"] >= 0:
+            release(t, j)
+            t.counts[0]["messages"] += not is_leaf(t, plan["owner"])
+    plan["status"] = Status.GONE
 
 
 @noinline
@@ -263,8 +219,7 @@ def live(t: ManagerTree, o: Outages, now: int) -> int:
     while next_of_lifecycles(o.lifecycles) == now:
         count += let_enter(o.lifecycles, now, t.entering[count:])
         for position in range(let_give_up(o.lifecycles, now, t.todo)):
-            if t.plans[t.todo[position]]["status"] == _WAITING:
-                _leave(t, t.todo[position])
+            _leave(t, t.todo[position])
     return count
 
 
@@ -272,11 +227,9 @@ def live(t: ManagerTree, o: Outages, now: int) -> int:
 def drop_timers(o: Outages) -> None:
     """Drop the next timers if they are of jobs to which nothing can happen any more."""
     a = o.lifecycles
-    n = len(a.jobs)
-    is_void = True
-    while is_void and a.state[0]["timers"] > 0:
+    while a.state[0]["timers"] > 0:
         item = a.timers[0]["job"]
-        job = a.jobs[item % n]
-        is_void = job["fate"] != _COMPLETED or (item >= n and job["started"] != 0)
-        if is_void:
-            a.state[0]["timers"] = heap.pop(a.timers, a.state[0]["timers"])
+        job = a.jobs[item % len(a.jobs)]
+        if job["fate"] == Fate.COMPLETED and (item < len(a.jobs) or not job["started"]):
+            break
+        a.state[0]["timers"] = heap.pop(a.timers, a.state[0]["timers"])

@@ -50,9 +50,8 @@ def first_fit(t: ManagerTree, j: int, offset: int, x: int, begin: int, limit: in
     nodes = t.jobs[j]["nodes"]
     length = duration(t, j, x)
     if is_leaf(t, x):
-        row = offset + holder["first"]
         taken = whole(t, holder["first"], nodes)
-        return calendar.earliest_fit(t.calendars, row, begin, taken, length, limit, own)
+        return calendar.earliest_fit(t.calendars, offset + holder["first"], begin, taken, length, limit, own)
     return calendar.earliest_span(
         t.calendars, offset, holder["first"], holder["end"], begin, nodes, length, limit, t.least
     )
@@ -70,9 +69,7 @@ def choose(
     """
     nodes = t.jobs[j]["nodes"]
     offset = row_offset(t, m)
-    chosen = NOWHERE
-    best = limit
-    best_rank = 0
+    chosen, best, best_rank = NOWHERE, limit, 0
     x = next_holder(t, m, m, nodes)
     while x < m + t.managers[m]["size"]:
         time = t.floor[x]
@@ -82,9 +79,7 @@ def choose(
         if time < limit and time <= best:
             equal = tie(t, m, j, x)
             if time < best or equal < best_rank:
-                chosen = x
-                best = time
-                best_rank = equal
+                chosen, best, best_rank = x, time, equal
         x = next_holder(t, m, x + t.managers[x]["size"], nodes)
     return chosen, best
 
@@ -144,13 +139,11 @@ def _cut(t: ManagerTree, j: int, m: int, x: int, start: int) -> None:
     for k in range(holder["first"], holder["end"]):
         t.take[k] = 0
     while remaining > 0:
-        chosen = NOWHERE
-        best_rank = 0
+        chosen, best_rank = NOWHERE, 0
         for k in range(holder["first"], holder["end"]):
             equal = tie(t, m, j, t.clusters[k]["manager"])
             if t.least[k] > 0 and (chosen < 0 or equal < best_rank):
-                chosen = k
-                best_rank = equal
+                chosen, best_rank = k, equal
         t.take[chosen] = min(remaining, t.least[chosen])
         remaining -= t.take[chosen]
         t.least[chosen] = 0
@@ -227,8 +220,7 @@ def leave_without_place(t: ManagerTree, j: int) -> None:
     """Let a job wait without a place: too few nodes are up, and nobody knows for how long."""
     plan = t.plans[j]
     plan["place"] = NOWHERE
-    plan["start"] = FOREVER
-    plan["end"] = FOREVER
+    plan["start"] = plan["end"] = FOREVER
 
 
 @noinline

@@ -24,11 +24,11 @@ from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
     ManagerTree,
     Status,
+    jobs_on,
     nodes_on,
+    parts_of,
     tell_released,
 )
-
-_RUNNING = int(Status.RUNNING)
 
 CLOSING = np.dtype(
     [
@@ -139,7 +139,7 @@ def _hold_again(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     nodes = nodes_on(t, j, k)
     if time >= plan["end"]:
         return
-    if plan["status"] != _RUNNING or not _crosses(t, o, j, k, now):
+    if plan["status"] != Status.RUNNING or not _crosses(t, o, j, k, now):
         calendar.change(c, k, time, plan["end"], -nodes)
         return
     while time < plan["end"]:
@@ -162,10 +162,8 @@ def _make_up(t: ManagerTree, o: Outages, k: int, now: int) -> None:
             up = mark_out(t, o, k, begin, end)
         c.free[k, calendar.place_of(c, level, number)] = up
         level, number = calendar.slot_after(c, level, number)
-    link = t.holds[k]["after"]
-    while link != k:
-        _hold_again(t, o, t.holds[link]["job"], k, now)
-        link = t.holds[link]["after"]
+    for j in jobs_on(t.holds, k):
+        _hold_again(t, o, j, k, now)
 
 
 @noinline
@@ -190,8 +188,7 @@ def take_processors(t: ManagerTree, o: Outages, j: int) -> None:
     """Give a job its processors: the lowest, first those that no window takes before its planned end."""
     plan = t.plans[j]
     now = plan["start"]
-    holder = t.managers[plan["place"]]
-    for k in range(holder["first"], holder["end"]):
+    for k in parts_of(t, j):
         capacity = o.capacities[k]
         missing = nodes_on(t, j, k)
         for until in (plan["end"], now + 1):
@@ -206,8 +203,7 @@ def take_processors(t: ManagerTree, o: Outages, j: int) -> None:
 @noinline
 def give_processors_back(t: ManagerTree, o: Outages, j: int, now: int, holds_slots: bool) -> None:
     """Let a job have no processors any more; if it held slots, they may have to be counted anew."""
-    holder = t.managers[t.plans[j]["place"]]
-    for k in range(holder["first"], holder["end"]):
+    for k in parts_of(t, j):
         capacity = o.capacities[k]
         capacity["dirty"] |= holds_slots and _crosses(t, o, j, k, now)
         for p in range(capacity["first"], capacity["end"]):

@@ -6,15 +6,18 @@ See `kernels.managers`.
 from __future__ import annotations
 
 from gridsched.engine.jit import inline, noinline
+from gridsched.engine.job_lifecycle import Fate, notify_end
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
+    Group,
     ManagerTree,
     Route,
     Status,
     is_leaf,
     let_wait,
+    take_turn,
 )
 from gridsched.systems.calendars.kernels.placing import (
     begin_search,
@@ -26,13 +29,7 @@ from gridsched.systems.calendars.kernels.placing import (
     place_earliest,
     search,
 )
-
-_REFUSED = int(Status.REFUSED)
-_STAYED = int(Route.STAYED)
-_PROMOTED = int(Route.PROMOTED)
-_FORWARDED = int(Route.FORWARDED)
-_BUMPED = int(Route.BUMPED)
-_RESERVED = int(Route.RESERVED)
+from gridsched.systems.calendars.kernels.processors import Outages
 
 
 @noinline
@@ -46,10 +43,9 @@ def _may_borrow(t: ManagerTree, j: int) -> bool:
 @noinline
 def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
     """Whether the rule of a manager sends a job up."""
-    nodes = t.managers[m]["promote_processors"]
-    duration = t.managers[m]["promote_duration"]
-    return (nodes >= 0 and t.jobs[j]["nodes"] > nodes) or (
-        duration >= 0 and t.jobs[j]["estimate"] >= duration
+    rules = t.managers[m]
+    return (rules["promote_processors"] >= 0 and t.jobs[j]["nodes"] > rules["promote_processors"]) or (
+        rules["promote_duration"] >= 0 and t.jobs[j]["estimate"] >= rules["promote_duration"]
     )
 
 
@@ -68,20 +64,18 @@ def _responsible(t: ManagerTree, j: int) -> int:
     may_borrow = _may_borrow(t, j)
     plan = t.plans[j]
     m = home
-    going = True
-    while going and t.managers[m]["parent"] >= 0:
+    while t.managers[m]["parent"] >= 0:
         promoted = _is_promoted(t, j, m) and may_borrow
-        going = promoted or t.jobs[j]["nodes"] > t.managers[m]["nodes"]
-        if going:
-            m = t.managers[m]["parent"]
-            t.counts[0]["messages"] += 1
-            if plan["route"] == _STAYED:
-                plan["route"] = _PROMOTED if promoted else _FORWARDED
-    if not may_borrow:
-        if m != home:
-            t.counts[0]["over_limit"] += 1
-        elif _is_promoted(t, j, home) and t.managers[home]["parent"] >= 0:
-            t.counts[0]["kept_home"] += 1
+        if not promoted and t.jobs[j]["nodes"] <= t.managers[m]["nodes"]:
+            break
+        m = t.managers[m]["parent"]
+        t.counts[0]["messages"] += 1
+        if plan["route"] == Route.STAYED:
+            plan["route"] = Route.PROMOTED if promoted else Route.FORWARDED
+    if not may_borrow and m != home:
+        t.counts[0]["over_limit"] += 1
+    elif not may_borrow and _is_promoted(t, j, home) and t.managers[home]["parent"] >= 0:
+        t.counts[0]["kept_home"] += 1
     return m
 
 
@@ -105,10 +99,8 @@ def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int) -> None:
         begin_search(t, m, begin)
         other, earlier = search(t, j, m, start, NOWHERE, FOREVER)
         if other >= 0:
-            owner = m
-            x = other
-            start = earlier
-            t.plans[j]["route"] = _BUMPED
+            owner, x, start = m, other, earlier
+            t.plans[j]["route"] = Route.BUMPED
     if not commit(t, j, owner, x, start):
         # What holders said is forgotten, since other managers have asked meanwhile, but not the refusal
         place_earliest(t, j, owner, begin, x, t.floor[x])
@@ -137,7 +129,7 @@ def reserve(t: ManagerTree, j: int) -> bool:
             t.counts[0]["failed_inquiries"] += could != start
         if could == start:
             if commit(t, j, m, x, start):
-                plan["route"] = _STAYED if m == t.jobs[j]["home"] else _RESERVED
+                plan["route"] = Route.STAYED if m == t.jobs[j]["home"] else Route.RESERVED
                 return True
             could = first_fit(t, j, 0, x, t.floor[x], FOREVER, FOREVER)
         # It is not asked again
@@ -149,22 +141,24 @@ def reserve(t: ManagerTree, j: int) -> bool:
 
 
 @noinline
-def request(t: ManagerTree, j: int, now: int) -> None:
+def request(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
     """Let a job that some clusters together can run ask for a place."""
     plan = t.plans[j]
-    plan["turn"] = t.counts[0]["turn"]
-    t.counts[0]["turn"] += 1
+    take_turn(t, j)
     begin = calendar.boundary(t.calendars, now)
     if t.jobs[j]["reserved"] >= 0:
         plan["earliest"] = FOREVER
         # The start of a job that waited for others may be over
         if t.jobs[j]["reserved"] >= begin and reserve(t, j):
-            plan["fixed"] = True
+            plan["group"] = Group.RESERVED
             plan["earliest"] = NOWHERE
         elif not t.queue:
-            plan["status"] = _REFUSED
+            plan["status"] = Status.REFUSED
+            if o is not None:
+                o.lifecycles.jobs[j]["fate"] = Fate.REJECTED
+                notify_end(o.lifecycles, j, now, False)
             return
-    if not plan["fixed"]:
+    if plan["group"] == Group.ORDINARY:
         _place_or_bump(t, j, begin, now)
     if plan["start"] < FOREVER:
         plan["promise"] = plan["start"]
