@@ -20,3 +20,12 @@ def with_checkpoints(work: int, interval: int, cost: int) -> int:
 def saved_work(elapsed: int, interval: int, cost: int) -> int:
     """Seconds of work that the last checkpoint of an execution has, so many seconds after its start."""
     return interval * (elapsed // (interval + cost)) if interval > 0 else 0
+
+
+@inline
+def work_within(elapsed: int, interval: int, cost: int) -> int:
+    """Seconds of work that an execution did, so many seconds after its start; the others were checkpoints."""
+    if interval <= 0:
+        return elapsed
+    cycle = interval + cost
+    return interval * (elapsed // cycle) + min(elapsed % cycle, interval)

@@ -104,14 +104,6 @@ def contributions(
     return np.stack([delay, delay, delay, geometric]) * weights, weights
 
 
-def delays(response_time: NDArray[Any], run_time: NDArray[Any], processors: Integers) -> Floats:
-    """Normalised queuing delay under each of `DELAYS`; NaN without jobs."""
-    if not len(run_time):
-        return np.full(len(DELAYS), np.nan)
-    found: Floats = contributions(response_time, run_time, processors)[0].sum(axis=1)
-    return found
-
-
 def delays_of_groups(
     run: xr.Dataset,
     values: Mapping[str, Floats],
@@ -133,11 +125,12 @@ def delays_of_groups(
             found[:-2, row] = np.divide(sums[0], sums[1])
         for column, amount in ((-2, seconds * processors[own]), (-1, seconds)):
             found[column, row] = np.bincount(place[own], amount, size) / HOUR
-    dims = ("group", "replicate") if block is not None else ("group",)
-    shown = found if block is not None else found[..., 0]
     names = [*DELAYS, "work_measured", "run_time_measured"]
-    labels = {"group": list(members), **({"replicate": np.arange(size)} if block is not None else {})}
-    return xr.Dataset(dict(zip(names, ((dims, each) for each in shown), strict=True)), labels)
+    whole = xr.Dataset(
+        {name: (("group", "replicate"), each) for name, each in zip(names, found, strict=True)},
+        {"group": list(members), "replicate": np.arange(size)},
+    )
+    return whole if block is not None else whole.isel(replicate=0, drop=True)
 
 
 def spread(values: Floats) -> float:

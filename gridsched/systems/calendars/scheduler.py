@@ -83,7 +83,7 @@ calendar.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -118,6 +118,7 @@ from gridsched.systems.calendars.tree import (
     tree_of_levels,
 )
 from gridsched.systems.job_outcomes import (
+    JobOutcome,
     lifecycles_of,
     needs_lifecycles,
     outage_variables,
@@ -198,10 +199,9 @@ class Calendars(Scheduler):
     def __post_init__(self) -> None:
         if not 0 <= self.low_water < 1:
             raise ConfigurationError(f"low_water is {self.low_water}; use a share from 0 to below 1")
-        if not 0 < self.threshold <= 1:
-            raise ConfigurationError(f"threshold is {self.threshold}; use a share above 0, at most 1")
-        if not 0 < self.promote_share <= 1:
-            raise ConfigurationError(f"promote_share is {self.promote_share}; use a share above 0, at most 1")
+        for key in ("threshold", "promote_share"):
+            if not 0 < getattr(self, key) <= 1:
+                raise ConfigurationError(f"{key} is {getattr(self, key)}; use a share above 0, at most 1")
         for key, words in (
             ("overrun", get_args(OverrunName)),
             ("refused", get_args(RefusedName)),
@@ -281,36 +281,31 @@ class Calendars(Scheduler):
         """
         submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
+        asked = workload.reserved_start
         jobs: RecordArray = np.zeros(len(submission), REQUEST)
-        jobs["submit"] = workload.submit_time
-        jobs["run"] = submission.run_time
-        jobs["estimate"] = submission.estimate
-        jobs["nodes"] = workload.processors
-        jobs["home"] = home
-        jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
-        if self.levels == () and len(clusters) > 1:
-            done = self._by_themselves(submission, jobs)
-            managers = [line for cluster in clusters for line in describe(cluster)]
-            nodes = np.array([cluster.processors for cluster in clusters], np.int64)[home]
-        else:
-            root = self.tree(clusters)
-            done = self._under(root, submission, jobs)
-            managers, nodes = list(describe(root)), np.full(len(jobs), reach(root))
+        for name, column in {
+            "submit": workload.submit_time,
+            "run": submission.run_time,
+            "estimate": submission.estimate,
+            "nodes": workload.processors,
+            "home": home,
+            "reserved": NOWHERE if asked is None else asked,
+        }.items():
+            jobs[name] = column
+        roots = list(clusters) if self.levels == () and len(clusters) > 1 else [self.tree(clusters)]
+        nodes = np.array([reach(root) for root in roots], np.int64)[home if len(roots) > 1 else 0]
+        done = self._under(roots, submission, jobs)
         told, counted = _fates(submission, done)
+        tasks = {} if all(each.unit == 1 for each in clusters) else of_tasks(done.segments["tasks"].copy())
         return Schedule(
-            start_time=done.start_time,
-            end_time=done.end_time,
-            run_time=done.run_time,
+            start_time=done.jobs["start_time"],
+            end_time=done.jobs["end_time"],
+            run_time=done.jobs["run_time"],
             estimate=submission.estimate,
-            segments=_segments(done),
-            variables={
-                **_reservations(jobs, done, nodes),
-                **_trade(done, home, len(clusters)),
-                **_tasks(done, clusters),
-                **told,
-            },
+            segments=done.segments[[*(SEGMENT.names or ())]].astype(SEGMENT),
+            variables={**_reservations(jobs, done, nodes), **_trade(done), **tasks, **told},
             counters={
-                "managers": "; ".join(managers),
+                "managers": "; ".join(line for root in roots for line in describe(root)),
                 "parameter_slots": str(self.slots),
                 **done.counts,
                 **counted,
@@ -318,28 +313,27 @@ class Calendars(Scheduler):
             messages=float(done.counts["messages"]),
         )
 
-    def _under(self, root: Manager | Cluster, submission: Submission, jobs: RecordArray) -> CalendarSchedule:
-        """Run the jobs under a tree of managers."""
-        interruptions = _interruptions(submission, root)
-        return schedule_calendars(jobs, root, self, seed=submission.seed, interruptions=interruptions)
-
-    def _by_themselves(self, submission: Submission, jobs: RecordArray) -> CalendarSchedule:
-        """Run the jobs of each cluster by itself."""
+    def _under(
+        self, roots: Sequence[Manager | Cluster], submission: Submission, jobs: RecordArray
+    ) -> CalendarSchedule:
+        """Run the jobs under a tree of managers, or those of each cluster by itself."""
+        if len(roots) == 1:
+            interruptions = _interruptions(submission, roots[0])
+            return schedule_calendars(jobs, roots[0], self, seed=submission.seed, interruptions=interruptions)
         parts = []
-        for index, cluster in enumerate(submission.clusters):
+        for index in np.unique(jobs["home"]).tolist():
             own = np.flatnonzero(jobs["home"] == index)
-            if len(own):
-                alone = replace(
-                    submission,
-                    workload=submission.workload.select(own),
-                    home=np.zeros(len(own), np.int64),
-                    platform=Platform([cluster]),
-                    estimates=submission.estimate[own],
-                )
-                asked = jobs[own]
-                asked["home"] = 0
-                parts.append((own, index, self._under(cluster, alone, asked)))
-        return together(parts, len(jobs))
+            alone = replace(
+                submission,
+                workload=submission.workload.select(own),
+                home=np.zeros(len(own), np.int64),
+                platform=Platform([submission.clusters[index]]),
+                estimates=submission.estimate[own],
+            )
+            asked = jobs[own]
+            asked["home"] = 0
+            parts.append((own, index, self._under([roots[index]], alone, asked)))
+        return together(parts, len(jobs), len(roots))
 
     @classmethod
     def measures(cls, run: xr.Dataset) -> xr.Dataset:
@@ -368,81 +362,59 @@ def _interruptions(submission: Submission, root: Manager | Cluster) -> Interrupt
 
 def _fates(submission: Submission, done: CalendarSchedule) -> tuple[dict[str, Variable], dict[str, int]]:
     """Variables and counters with the outcomes of the jobs, where it has to be said."""
-    if done.outcomes is None:
+    if "fate" not in done.jobs:
         return {}, {}
-    told, counted = outcome_variables(submission.workload, done.outcomes)
-    cut = (done.status == Status.KILLED).astype(np.int64)
-    broken = done.broken.astype(np.int64)
-    text = "whether outages did not let its reservation be kept"
-    more: dict[str, Variable] = {
-        "reservation_broken": ("job", broken, text, "1"),
-        "overrun_killed": ("job", cut, "whether the job was killed at the end of its slots", "1"),
-    }
-    return {**told, **more, **outage_variables(outages_of(list(submission.clusters)))}, counted
+    outcomes = JobOutcome(**{each.name: done.jobs[each.name] for each in fields(JobOutcome)})
+    told, counted = outcome_variables(submission.workload, outcomes)
+    told |= outage_variables(outages_of(list(submission.clusters)))
+    for name, column, text in (
+        ("reservation_broken", done.jobs["broken"], "whether outages did not let its reservation be kept"),
+        (
+            "overrun_killed",
+            done.jobs["status"] == Status.KILLED,
+            "whether the job was killed at the end of its slots",
+        ),
+    ):
+        told[name] = ("job", column.astype(np.int64), text, "1")
+    return told, counted
+
+
+_OF_JOBS = {
+    "reach_processors": ("largest job that may run; 0 after a refused reservation", "1"),
+    "planned_start": ("start that was planned at submission, -1 if none", "s"),
+    "reservation_time": ("requested start time, -1 if none", "s"),
+    "reserved": ("whether a reservation was granted", "1"),
+    "reserved_start": ("start time of the granted reservation, -1 if none", "s"),
+    "earliest_time": ("earliest start that a refused reservation could have", "s"),
+    "killed": ("whether the job was killed", "1"),
+}
+"""What the variables of jobs mean, and their units."""
+
+_OF_CLUSTERS = {
+    "supplied": "work for jobs of other clusters",
+    "consumed": "work of own jobs on other clusters",
+    "local_work": "work of own jobs at home",
+}
+"""What the variables of clusters mean."""
 
 
 def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: NDArray[np.int64]) -> dict[str, Variable]:
     """What was reserved and refused, and its outcome."""
-    reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
     # The others gave up, or outages came between
-    kept = done.reserved & ~done.broken & (done.start_time >= 0)
-    reserved_start = np.where(kept, jobs["reserved"], NO_TIME)
-    return {
-        name: ("job", values.copy(), long_name, units)
-        for name, values, long_name, units in (
-            (
-                "reach_processors",
-                reach_processors,
-                "largest job that may run; 0 after a refused reservation",
-                "1",
-            ),
-            ("planned_start", done.planned_start, "start that was planned at submission, -1 if none", "s"),
-            ("reservation_time", jobs["reserved"], "requested start time, -1 if none", "s"),
-            ("reserved", done.reserved.astype(np.int64), "whether a reservation was granted", "1"),
-            ("reserved_start", reserved_start, "start time of the granted reservation, -1 if none", "s"),
-            (
-                "earliest_time",
-                done.earliest_time,
-                "earliest start that a refused reservation could have",
-                "s",
-            ),
-            ("killed", (done.status == Status.KILLED).astype(np.int64), "whether the job was killed", "1"),
-        )
+    kept = done.jobs["reserved"] & ~done.jobs["broken"] & (done.jobs["start_time"] >= 0)
+    columns = done.jobs | {
+        "reach_processors": np.where(done.jobs["status"] == Status.REFUSED, 0, nodes),
+        "reservation_time": jobs["reserved"].copy(),
+        "reserved": done.jobs["reserved"].astype(np.int64),
+        "reserved_start": np.where(kept, jobs["reserved"], NO_TIME),
+        "killed": (done.jobs["status"] == Status.KILLED).astype(np.int64),
     }
+    return {name: ("job", columns[name], *meaning) for name, meaning in _OF_JOBS.items()}
 
 
-def _trade(done: CalendarSchedule, home: NDArray[np.int64], clusters: int) -> dict[str, Variable]:
+def _trade(done: CalendarSchedule) -> dict[str, Variable]:
     """The balance of trade: what clusters did for each other."""
-    segments = done.segments
-    work = segments["nodes"] * (segments["end"] - segments["start"])
-    origin = home[segments["job"]]
-    own = origin == segments["cluster"]
-    variables: dict[str, Variable] = {}
-    for name, index, chosen, long_name in (
-        ("supplied", segments["cluster"], ~own, "work for jobs of other clusters"),
-        ("consumed", origin, ~own, "work of own jobs on other clusters"),
-        ("local_work", origin, own, "work of own jobs at home"),
-    ):
-        total = np.zeros(clusters, np.int64)
-        np.add.at(total, index[chosen], work[chosen])
-        variables[name] = ("cluster", total, long_name, "s")
-    return variables
-
-
-def _tasks(done: CalendarSchedule, clusters: Sequence[Cluster]) -> dict[str, Variable]:
-    """Processors of the job in each segment, where clusters give whole nodes."""
-    if all(cluster.unit == 1 for cluster in clusters):
-        return {}
-    return of_tasks(done.segments["tasks"].copy())
-
-
-def _segments(done: CalendarSchedule) -> RecordArray:
-    """The executions as they were: several for jobs that span clusters or were suspended."""
-    segments: RecordArray = np.empty(len(done.segments), SEGMENT)
-    for name in ("job", "cluster", "start", "end"):
-        segments[name] = done.segments[name]
-    segments["processors"] = done.segments["nodes"]
-    return segments
+    return {name: ("cluster", done.clusters[name].copy(), text, "s") for name, text in _OF_CLUSTERS.items()}
 
 
 SCHEDULER = Calendars

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError
@@ -149,9 +149,10 @@ class Rules:
         who = f"manager {name}: " if name else ""
         return ConfigurationError(f"{who}{key} is {getattr(self, key)!r}; {remedy}")
 
-    def changed(self) -> list[str]:
+    def changed(self) -> dict[str, Any]:
         """Rules that are not as by default."""
-        return [own.name for own in fields(Rules) if getattr(self, own.name) != own.default]
+        values = ((own, getattr(self, own.name)) for own in fields(Rules))
+        return {own.name: value for own, value in values if value != own.default}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,16 +228,10 @@ def check_levels(levels: Sequence[Level]) -> None:
             raise ConfigurationError(f"levels: {wrong[0]}: the {who} level does not have this")
 
 
-def tree_of_levels(levels: Sequence[Level], clusters: Sequence[Cluster]) -> Manager | Cluster:
-    """The managers of some clusters, level by level; a single cluster needs none."""
-    if len(clusters) == 1:
-        return clusters[0]
-
-    def rules(level: Level) -> dict[str, Any]:
-        return {key: getattr(level, key) for key in level.changed()}
-
+def tree_of_levels(levels: Sequence[Level], clusters: Sequence[Cluster]) -> Manager:
+    """The managers of several clusters, level by level; a single one needs none."""
     below, *above = levels
-    nodes = [Manager(name=cluster.name, children=[cluster], **rules(below)) for cluster in clusters]
+    nodes = [Manager(name=cluster.name, children=[cluster], **below.changed()) for cluster in clusters]
     for number, level in enumerate(above, start=2):
         size = level.children or len(nodes)
         groups = [nodes[first : first + size] for first in range(0, len(nodes), size)]
@@ -244,7 +239,7 @@ def tree_of_levels(levels: Sequence[Level], clusters: Sequence[Cluster]) -> Mana
             # A manager of one cluster would be taken for its local one
             group[0]
             if len(group) == 1
-            else Manager(name=f"level {number}, {place}", children=group, **rules(level))
+            else Manager(name=f"level {number}, {place}", children=group, **level.changed())
             for place, group in enumerate(groups, start=1)
         ]
     return nodes[0]
@@ -272,33 +267,25 @@ def reach(root: Manager | Cluster) -> int:
 
 def describe(root: Manager | Cluster) -> Iterator[str]:
     """One line a manager, for the attributes of a run."""
+    keys = [rule.name for rule in fields(Rules)]
     for flat in flatten(root):
-        rules = flat.rules
-        limits = [
-            f"{key} {getattr(rules, key)}"
-            for key in (
-                "promote_processors",
-                "promote_duration",
-                "bump",
-                "bump_stretch",
-                "period",
-                "placement",
-                "borrow_limit",
-            )
-            if rules is not None and getattr(rules, key) not in (None, 0)
-        ]
+        limits = [f"{key} {flat.rule(key)}" for key in keys if flat.rule(key) not in (None, 0)]
         nodes = "" if flat.cluster is None else f" ({flat.cluster.processors} processors)"
         yield f"{flat.name}{nodes}: {', '.join(limits) or 'no rules'}"
 
 
-@dataclass(frozen=True)
-class Flat:
+class Flat(NamedTuple):
     """A manager of a tree in preorder."""
 
     name: str
     parent: int
+    depth: int
     rules: Manager | None
     cluster: Cluster | None
+
+    def rule(self, name: str) -> Any:
+        """A rule of the manager; None without."""
+        return getattr(self.rules, name, None)
 
 
 def flatten(root: Manager | Cluster) -> list[Flat]:
@@ -309,35 +296,23 @@ def flatten(root: Manager | Cluster) -> list[Flat]:
     def add(item: Manager | Cluster, parent: int, above: tuple[int, ...]) -> None:
         if id(item) in above:
             raise ConfigurationError(f"manager {item.name}: it is among its own children; fix the tree")
-        if isinstance(item, Cluster):
-            flat.append(Flat(item.name, parent, None, _checked(item)))
-        elif len(item.children) == 1 and isinstance(item.children[0], Cluster):
-            cluster = _checked(item.children[0])
-            flat.append(Flat(item.name, parent, item, cluster))
-            if cluster.name != item.name:
-                take(cluster.name)
-        else:
-            number = len(flat)
-            flat.append(Flat(item.name, parent, item, None))
-            take(item.name)
-            for child in item.children:
-                add(child, number, (*above, id(item)))
-            return
-        take(item.name)
-
-    def take(name: str) -> None:
-        if name in names:
-            raise ConfigurationError(f"{name}: two managers or clusters have this name; give each its own")
-        names.add(name)
+        below = [item] if isinstance(item, Cluster) else item.children
+        cluster = below[0] if len(below) == 1 and isinstance(below[0], Cluster) else None
+        # A local manager may be called like its cluster
+        for name in dict.fromkeys([(cluster or item).name, item.name]):
+            if name in names:
+                raise ConfigurationError(
+                    f"{name}: two managers or clusters have this name; give each its own"
+                )
+            names.add(name)
+        if cluster is not None and cluster.processors > LARGEST:
+            raise ConfigurationError(
+                f"cluster {cluster.name}: {cluster.processors} processors; at most {LARGEST} can be simulated"
+            )
+        number = len(flat)
+        flat.append(Flat(item.name, parent, len(above), item if isinstance(item, Manager) else None, cluster))
+        for child in below if cluster is None else ():
+            add(child, number, (*above, id(item)))
 
     add(root, NOWHERE, ())
     return flat
-
-
-def _checked(cluster: Cluster) -> Cluster:
-    """A cluster that calendars can manage."""
-    if cluster.processors > LARGEST:
-        raise ConfigurationError(
-            f"cluster {cluster.name}: {cluster.processors} processors; at most {LARGEST} can be simulated"
-        )
-    return cluster

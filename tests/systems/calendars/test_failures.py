@@ -17,12 +17,11 @@ from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
-from gridsched.systems.calendars.kernels import bookings, failures
+from gridsched.systems.calendars.kernels import bookings, managers
 from gridsched.systems.calendars.planning import (
     CalendarSchedule,
     Interruptions,
     prepare,
-    prepare_outages,
     schedule_calendars,
 )
 from gridsched.systems.calendars.scheduler import Calendars
@@ -75,19 +74,17 @@ def check_against_oracle(
     oracle = Simulation(
         jobs, root, options, rank=lambda job, which: int(bookings.rank(seed, job, which)), refusals=refusals
     ).run()
-    outcomes = done.outcomes
-    assert outcomes is not None
-    assert [Fate(fate) for fate in outcomes.fate.tolist()] == oracle.fate
-    assert done.start_time.tolist() == oracle.start
-    assert done.end_time.tolist() == oracle.end
-    assert done.planned_start.tolist() == oracle.planned
-    assert done.earliest_time.tolist() == oracle.earliest
+    assert [Fate(fate) for fate in done.jobs["fate"].tolist()] == oracle.fate
+    assert done.jobs["start_time"].tolist() == oracle.start
+    assert done.jobs["end_time"].tolist() == oracle.end
+    assert done.jobs["planned_start"].tolist() == oracle.planned
+    assert done.jobs["earliest_time"].tolist() == oracle.earliest
     assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
-    assert outcomes.killed.tolist() == oracle.killed
-    assert done.broken.tolist() == oracle.broken
+    assert done.jobs["killed"].tolist() == oracle.killed
+    assert done.jobs["broken"].tolist() == oracle.broken
     for j, fate in enumerate(oracle.fate):
         if fate == Fate.COMPLETED:
-            assert done.run_time[j] == oracle.useful[j]
+            assert done.jobs["run_time"][j] == oracle.useful[j]
     names = (*COMPARED, "outage_displaced")
     assert {name: done.counts[name] for name in names} == {name: oracle.counts[name] for name in names}
     return done
@@ -191,14 +188,13 @@ def test_no_slot_is_overdrawn_at_any_instant(problem: Problem) -> None:
     """Nor does any processor run a job while it is out for a time that nobody knows, unless it is drained."""
     jobs, root, options, refusals, _ = problem
     interruptions = interruptions_of(jobs, root)
-    tree, conventions = prepare(records(jobs), root, options, refusals=refusals, interruptions=interruptions)
-    out = prepare_outages(interruptions)
-    while (now := failures.schedule(tree, out, conventions, 1)) >= 0:
+    tree, outages = prepare(records(jobs), root, options, refusals=refusals, interruptions=interruptions)
+    assert outages is not None
+    while (now := managers.schedule(tree, outages, 1)) >= 0:
         for k in range(len(tree.clusters)):
             assert all(free >= 0 for begin, _, free in slots_of(tree, k) if begin >= now)
-        assert (tree.links["aside"] >= 0).all()
         running = np.flatnonzero(tree.plans["status"] == bookings.Status.RUNNING)
-        assert set(out.owner[out.owner >= 0].tolist()) <= set(running.tolist())
+        assert set(outages.owner[outages.owner >= 0].tolist()) <= set(running.tolist())
 
 
 @given(problem=problems(depth=1))
@@ -248,13 +244,12 @@ def fails(*events: NodeEvent, **more: Any) -> Cluster:
 
 
 def fates(done: CalendarSchedule) -> list[Fate]:
-    assert done.outcomes is not None
-    return [Fate(fate) for fate in done.outcomes.fate.tolist()]
+    return [Fate(fate) for fate in done.jobs["fate"].tolist()]
 
 
 def spans(done: CalendarSchedule) -> list[tuple[int, int, int, int]]:
     """Job, nodes, start and end of each execution."""
-    return [(int(s["job"]), int(s["nodes"]), int(s["start"]), int(s["end"])) for s in done.segments]
+    return [(int(s["job"]), int(s["processors"]), int(s["start"]), int(s["end"])) for s in done.segments]
 
 
 def test_a_failing_node_kills_its_jobs_and_takes_its_processors_with_it() -> None:
@@ -262,13 +257,12 @@ def test_a_failing_node_kills_its_jobs_and_takes_its_processors_with_it() -> Non
     cluster = fails(event(15, "down"), event(52, "up"))
     jobs = [Job(0, 40, 40, 2), Job(0, 40, 40, 2), Job(1, 10, 10, 4)]
     done = run(jobs, cluster)
-    assert done.planned_start.tolist() == [0, 0, 40]
+    assert done.jobs["planned_start"].tolist() == [0, 0, 40]
     # Killed at 15 s; there is room once the other is done. Whoever needs all nodes waits for all.
     assert spans(done) == [(0, 2, 0, 15), (0, 2, 40, 80), (1, 2, 0, 40), (2, 4, 80, 90)]
     assert done.counts["outage_displaced"] == 1
-    assert done.outcomes is not None
-    assert done.outcomes.killed.tolist() == [1, 0, 0]
-    assert done.outcomes.extra_work.tolist() == [2 * 15, 0, 0]
+    assert done.jobs["killed"].tolist() == [1, 0, 0]
+    assert done.jobs["extra_work"].tolist() == [2 * 15, 0, 0]
 
 
 def test_the_rest_is_requested_from_the_last_checkpoint() -> None:
@@ -276,9 +270,8 @@ def test_the_rest_is_requested_from_the_last_checkpoint() -> None:
     done = run([Job(0, 40, 40, 2)], cluster)
     # Two checkpoints by 22 s; then 20 s are left, with one more between them
     assert spans(done) == [(0, 2, 0, 25), (0, 2, 30, 51)]
-    assert done.run_time.tolist() == [40]
-    assert done.outcomes is not None
-    assert done.outcomes.extra_work.tolist() == [2 * (25 - 20 + 1)]
+    assert done.jobs["run_time"].tolist() == [40]
+    assert done.jobs["extra_work"].tolist() == [2 * (25 - 20 + 1)]
 
 
 @pytest.mark.parametrize(("requeue", "starts"), [("place", [20, 60, 100]), ("end", [100, 20, 60])])
@@ -287,7 +280,7 @@ def test_who_comes_first_when_all_are_placed_anew(requeue: Any, starts: list[int
     cluster = replace(fails(event(15, "down"), requeue=requeue), processors=2, processors_per_node=1)
     jobs = [Job(0, 40, 40, 1), Job(0, 20, 20, 1), Job(0, 40, 40, 1), Job(0, 40, 40, 1)]
     done = run(jobs, cluster)
-    assert done.planned_start.tolist() == [0, 0, 20, 40]
+    assert done.jobs["planned_start"].tolist() == [0, 0, 20, 40]
     last = {job: start for job, _, start, _ in spans(done)}
     assert [last[0], last[2], last[3]] == starts
 
@@ -305,10 +298,9 @@ def test_announced_windows_are_planned_around() -> None:
     jobs = [Job(0, 30, 30, 4), Job(1, 20, 20, 4), Job(2, 10, 10, 4), Job(6, 20, 20, 4)]
     done = run(jobs, cluster)
     # It takes the slots from 50 to 80 s
-    assert done.planned_start.tolist() == [0, 30, 50, 90]
-    assert done.start_time.tolist() == [0, 30, 80, 90]
-    assert done.outcomes is not None
-    assert done.outcomes.killed.sum() == 0
+    assert done.jobs["planned_start"].tolist() == [0, 30, 50, 90]
+    assert done.jobs["start_time"].tolist() == [0, 30, 80, 90]
+    assert done.jobs["killed"].sum() == 0
 
 
 def test_jobs_start_where_no_window_comes() -> None:
@@ -336,8 +328,8 @@ def test_drained_nodes_take_no_more_jobs() -> None:
     """The job on the drained node goes on, beyond its estimate even, and counts once."""
     cluster = fails(event(5, "drain"), event(55, "resume"))
     done = run([Job(0, 35, 10, 2), Job(6, 10, 10, 2), Job(6, 10, 10, 2), Job(6, 10, 10, 4)], cluster)
-    assert done.start_time.tolist() == [0, 10, 20, 60]
-    assert done.end_time.tolist() == [35, 20, 30, 70]
+    assert done.jobs["start_time"].tolist() == [0, 10, 20, 60]
+    assert done.jobs["end_time"].tolist() == [35, 20, 30, 70]
     assert done.counts["delayed"] == 0
 
 
@@ -347,7 +339,7 @@ def test_what_is_too_large_for_the_nodes_that_are_up_goes_up() -> None:
     root = Manager(name="root", children=[home, replace(FOUR, name="b")])
     done = run([Job(6, 10, 10, 4), Job(7, 10, 10, 2), Job(8, 10, 10, 6)], root)
     clusters = [
-        tuple(segment.tolist())[:4] for segment in done.segments[["job", "cluster", "nodes", "start"]]
+        tuple(segment.tolist())[:4] for segment in done.segments[["job", "cluster", "processors", "start"]]
     ]
     assert clusters == [(0, 1, 4, 10), (1, 0, 2, 10), (2, 0, 2, 20), (2, 1, 4, 20)]
     assert done.counts["forwarded"] == 2
@@ -356,16 +348,16 @@ def test_what_is_too_large_for_the_nodes_that_are_up_goes_up() -> None:
 def test_who_needs_nodes_that_never_come_back_starves() -> None:
     done = run([Job(6, 10, 10, 4), Job(6, 10, 10, 2), Job(6, 10, 10, 5)], fails(event(5, "down")))
     assert fates(done) == [Fate.STARVED, Fate.COMPLETED, Fate.REJECTED]
-    assert done.planned_start.tolist() == [-1, 10, -1]
+    assert done.jobs["planned_start"].tolist() == [-1, 10, -1]
 
 
 def test_reservations_are_kept_where_others_can_give_way() -> None:
     jobs = [Job(0, 30, 30, 2), Job(1, 10, 10, 2, reserved=30), Job(1, 10, 10, 4, reserved=70)]
     jobs.insert(1, Job(1, 30, 30, 2))
     done = run(jobs, fails(event(25, "down", "node1")))
-    assert done.planned_start.tolist() == [0, 10, 30, 70]
+    assert done.jobs["planned_start"].tolist() == [0, 10, 30, 70]
     assert spans(done) == [(0, 2, 0, 30), (1, 2, 10, 25), (1, 2, 40, 70), (2, 2, 30, 40)]
-    assert done.broken.tolist() == [False, False, False, True]
+    assert done.jobs["broken"].tolist() == [False, False, False, True]
     assert done.counts["reservations_broken"] == 1
     assert fates(done)[3] == Fate.STARVED
 
@@ -397,10 +389,10 @@ def test_slots_of_who_gives_up_are_there_for_others() -> None:
         Job(3, 10, 10, 4, gives_up=30),
     ]
     done = run(jobs, FOUR)
-    assert done.planned_start.tolist() == [0, 30, 80, 90]
+    assert done.jobs["planned_start"].tolist() == [0, 30, 80, 90]
     assert fates(done) == [Fate.COMPLETED, Fate.GAVE_UP, Fate.COMPLETED, Fate.GAVE_UP]
     # The last one would have started at 40 s
-    assert done.start_time.tolist() == [0, -1, 30, -1]
+    assert done.jobs["start_time"].tolist() == [0, -1, 30, -1]
 
 
 def test_jobs_make_their_requests_when_they_are_eligible() -> None:
@@ -414,10 +406,9 @@ def test_jobs_make_their_requests_when_they_are_eligible() -> None:
     ]
     done = run(jobs, FOUR)
     # Eligible at 17 s, after the third had asked; what the last one reserves is over by then
-    assert done.start_time.tolist() == [0, 30, 20, -1, -1]
+    assert done.jobs["start_time"].tolist() == [0, 30, 20, -1, -1]
     assert fates(done)[3:] == [Fate.NEVER_ELIGIBLE, Fate.REJECTED]
-    assert done.outcomes is not None
-    assert done.outcomes.eligible_time.tolist()[1] == 17
+    assert done.jobs["eligible_time"].tolist()[1] == 17
 
 
 def test_a_job_that_is_killed_at_the_end_of_its_slots_did_not_end_well() -> None:
@@ -430,7 +421,7 @@ def test_a_job_that_is_killed_at_the_end_of_its_slots_did_not_end_well() -> None
     ]
     done = run(jobs, FOUR, options)
     assert fates(done) == [Fate.COMPLETED, Fate.COMPLETED, Fate.NEVER_ELIGIBLE, Fate.COMPLETED]
-    assert done.end_time.tolist() == [10, 20, -1, 25]
+    assert done.jobs["end_time"].tolist() == [10, 20, -1, 25]
 
 
 def test_stale_managers_know_who_is_up() -> None:
@@ -461,5 +452,5 @@ def test_outages_of_coarse_slots_give_back_what_they_do_not_need() -> None:
     plan = SlotPlan(levels=[(1, 10), (None, 40)])
     cluster = fails(event(0, "maintenance", "*", start=20, end=30))
     done = run([Job(1, 10, 10, 4)], cluster, Calendars(slots=plan, low_water=0))
-    assert done.planned_start.tolist() == [50]
-    assert done.start_time.tolist() == [10]
+    assert done.jobs["planned_start"].tolist() == [50]
+    assert done.jobs["start_time"].tolist() == [10]

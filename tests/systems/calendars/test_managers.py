@@ -139,7 +139,7 @@ def test_promotion_by_size_and_duration() -> None:
     jobs = [Job(0, 50, 50, 2), Job(0, 50, 50, 2), Job(0, 20, 20, 2), Job(0, 20, 20, 3), Job(0, 100, 100, 1)]
     done = run(jobs, root, TENS)
     assert done.segments["cluster"].tolist() == [0, 0, 0, 1, 1]
-    assert done.start_time.tolist() == [0, 0, 50, 0, 0]
+    assert done.jobs["start_time"].tolist() == [0, 0, 50, 0, 0]
     assert done.counts["promoted"] == 2
     # One step up, an inquiry with its answer, and a reservation with its answer, each
     assert (done.counts["inquiries"], done.counts["messages"]) == (2, 10)
@@ -177,7 +177,7 @@ def test_large_jobs_are_forwarded_to_who_has_the_nodes() -> None:
     }
     assert done.counts["forwarded"] == 4
     assert done.counts["spanning"] == 2
-    assert done.start_time.tolist() == [0, 0, 10, 0, 20, -1]
+    assert done.jobs["start_time"].tolist() == [0, 0, 10, 0, 20, -1]
 
 
 def test_jobs_are_bumped_up_if_they_would_wait_too_long() -> None:
@@ -185,7 +185,7 @@ def test_jobs_are_bumped_up_if_they_would_wait_too_long() -> None:
     jobs = [Job(0, 30, 30, 1), Job(0, 30, 30, 1), Job(0, 30, 30, 1), Job(0, 90, 90, 1)]
     done = run(jobs, root, TENS)
     # 30 s are not too long; the third would start at 60 s at home, the fourth at 30 s over there.
-    assert done.start_time.tolist() == [0, 30, 0, 30]
+    assert done.jobs["start_time"].tolist() == [0, 30, 0, 30]
     assert done.segments["cluster"].tolist() == [0, 0, 1, 1]
     assert done.counts["bumped"] == 2
 
@@ -207,12 +207,12 @@ def test_the_limit_of_borrowing() -> None:
 
     for free in (with_limit(None), with_limit(90)):
         assert free.segments["cluster"].tolist() == [0, 1, 0, 1, 1]
-        assert free.start_time.tolist() == [0, 0, 100, 100, 190]
+        assert free.jobs["start_time"].tolist() == [0, 0, 100, 100, 190]
         assert (free.counts["kept_home"], free.counts["over_limit"]) == (0, 0)
     limited = with_limit(89)
     # The 90 node-seconds of the second job were too much for the fourth; the last has no place at home.
     assert limited.segments["cluster"].tolist() == [0, 1, 0, 0, 1]
-    assert limited.start_time.tolist() == [0, 0, 100, 140, 100]
+    assert limited.jobs["start_time"].tolist() == [0, 0, 100, 140, 100]
     assert (limited.counts["kept_home"], limited.counts["over_limit"]) == (1, 1)
 
 
@@ -254,7 +254,7 @@ def test_stale_hints_are_declined_and_corrected() -> None:
     assert (done.counts["inquiries"], done.counts["failed_inquiries"]) == (2, 1)
     fresh = run(jobs, Manager(name="root", children=promoting), TENS)
     assert (fresh.counts["inquiries"], fresh.counts["failed_inquiries"]) == (1, 0)
-    assert fresh.start_time.tolist() == done.start_time.tolist()
+    assert fresh.jobs["start_time"].tolist() == done.jobs["start_time"].tolist()
 
 
 def test_answers_say_how_large_a_part_can_be() -> None:
@@ -262,7 +262,7 @@ def test_answers_say_how_large_a_part_can_be() -> None:
     stale = Manager(name="root", children=[Cluster(name=n, processors=1) for n in "abc"], period=100)
     done = run([Job(5, 40, 40, 1), Job(6, 10, 10, 2, home=2)], stale, TENS)
     assert done.segments["cluster"].tolist() == [0, 1, 2]
-    assert done.start_time.tolist() == [10, 10]
+    assert done.jobs["start_time"].tolist() == [10, 10]
     assert (done.counts["inquiries"], done.counts["failed_inquiries"]) == (3, 0)
 
 
@@ -281,11 +281,11 @@ def test_reservations_go_up_the_tree() -> None:
     root = Manager(name="root", children=[Cluster(name="a", processors=2), Cluster(name="b", processors=4)])
     at = [Job(0, 50, 50, 2, reserved=20), Job(0, 50, 50, 2, reserved=20), Job(0, 50, 50, 4, reserved=40)]
     done = run([*at, Job(0, 50, 50, 6, reserved=70), Job(0, 10, 10, 6, reserved=60)], root, TENS)
-    assert done.start_time.tolist() == [20, 20, -1, 70, -1]
+    assert done.jobs["start_time"].tolist() == [20, 20, -1, 70, -1]
     # Four nodes of one cluster are free again at 70 s, but by then reserved when the last job asks.
-    assert done.earliest_time.tolist() == [-1, -1, 70, -1, 120]
+    assert done.jobs["earliest_time"].tolist() == [-1, -1, 70, -1, 120]
     spanning = done.segments[done.segments["job"] == 3]
-    assert spanning["nodes"].tolist() == [2, 4]
+    assert spanning["processors"].tolist() == [2, 4]
     assert set(spanning["start"].tolist()) == {70}
 
 
@@ -294,7 +294,7 @@ def test_a_refused_part_aborts_the_others() -> None:
     jobs = [Job(0, 10, 10, 6), Job(0, 10, 10, 2, home=2)]
     done = run(jobs, root, TENS, refusals=[False, False, True])
     # The whole job comes a slot later, and the second job finds its node free.
-    assert done.start_time.tolist() == [10, 0]
+    assert done.jobs["start_time"].tolist() == [10, 0]
     assert done.counts["aborts"] == 1
     assert done.counts["messages"] == 1 + 6 + 6 + 2 + 6 + 6
 

@@ -85,10 +85,10 @@ def check_against_oracle(
     oracle = Simulation(
         jobs, root, options, rank=lambda job, which: int(bookings.rank(seed, job, which)), refusals=refusals
     ).run()
-    assert done.start_time.tolist() == oracle.start
-    assert done.end_time.tolist() == oracle.end
-    assert done.planned_start.tolist() == oracle.planned
-    assert done.earliest_time.tolist() == oracle.earliest
+    assert done.jobs["start_time"].tolist() == oracle.start
+    assert done.jobs["end_time"].tolist() == oracle.end
+    assert done.jobs["planned_start"].tolist() == oracle.planned
+    assert done.jobs["earliest_time"].tolist() == oracle.earliest
     assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
     assert {name: done.counts[name] for name in COMPARED} == {name: oracle.counts[name] for name in COMPARED}
 
@@ -110,9 +110,11 @@ def nodes_on(tree: ManagerTree, j: int, k: int) -> int:
     holder = tree.managers[tree.plans["place"][j]]
     if not holder["first"] <= k < holder["end"]:
         return 0
-    asked = tree.jobs["nodes"][j] if holder["size"] == 1 else tree.parts[tree.jobs["span"][j], k]
+    place = j if holder["size"] == 1 else len(tree.jobs) + tree.jobs["span"][j] * len(tree.clusters) + k
+    asked = int(tree.holds["tasks"][len(tree.clusters) + place])
     unit = int(tree.calendars.rows["unit"][k])
-    return (int(asked) + unit - 1) // unit * unit
+    assert tree.holds["job"][len(tree.clusters) + place] == j
+    return (asked + unit - 1) // unit * unit
 
 
 def check_bookings(tree: ManagerTree, now: int) -> None:
@@ -141,11 +143,11 @@ def check_every_instant(
     refusals: list[bool] | None = None,
 ) -> None:
     """At every instant the bookings are sound, no planned start is put off, and reservations stay."""
-    tree, conventions = prepare(records(jobs), root, options, refusals=refusals or [])
+    tree, outages = prepare(records(jobs), root, options, refusals=refusals or [])
     promises: dict[int, int] = {}
     accurate = all(job.run_time <= job.estimate for job in jobs)
     while True:
-        now = managers.schedule(tree, conventions, 1)
+        now = managers.schedule(tree, outages, 1)
         if now < 0:
             break
         check_bookings(tree, now)
@@ -153,7 +155,7 @@ def check_every_instant(
             start = int(tree.plans["first"][j] if tree.plans["first"][j] >= 0 else tree.plans["start"][j])
             if accurate:
                 assert start <= promises.get(j, start)
-            if tree.plans["fixed"][j]:
+            if tree.plans["group"][j] == bookings.Group.RESERVED:
                 assert start == jobs[j].reserved
             promises[j] = start
 
@@ -271,7 +273,7 @@ def test_slots_of_one_size_are_conservative_backfilling(problem: tuple[list[naiv
     jobs, nodes, slot = problem
     requests = [Job(*job) for job in jobs]
     done = run(requests, nodes, SlotPlan(levels=[(None, slot)]))
-    assert done.start_time.tolist() == engine.simulate_policy(jobs, nodes, "conservative")
+    assert done.jobs["start_time"].tolist() == engine.simulate_policy(jobs, nodes, "conservative")
 
 
 # --- worked examples ------------------------------------------------------------------------------
@@ -284,11 +286,11 @@ HALF_HOUR = SlotPlan(levels=[(1, 450), (None, 1800)])
 def test_figure_1_of_the_paper() -> None:
     """A task of half an hour on two of four nodes: one slot of 30 min, then four of 7.5 min."""
     jobs = [Job(1, 30 * MINUTE, 30 * MINUTE, 2), Job(1, 450, 450, 1)]
-    tree, conventions = prepare(records(jobs), Cluster(processors=4), Calendars(slots=HALF_HOUR, low_water=0))
-    managers.schedule(tree, conventions, 1)
+    tree, outages = prepare(records(jobs), Cluster(processors=4), Calendars(slots=HALF_HOUR, low_water=0))
+    managers.schedule(tree, outages, 1)
     # The second task takes the whole slot, too.
     assert slots_of(tree) == [(0, 450, 4), (450, 2250, 1)]
-    managers.schedule(tree, conventions, 1)
+    managers.schedule(tree, outages, 1)
     assert slots_of(tree) == [(450, 900, 1), (900, 1350, 2), (1350, 1800, 2), (1800, 2250, 2)]
     assert tree.plans["start"].tolist() == [450, 450]
 
@@ -297,8 +299,8 @@ def test_the_unschedulable_example_of_section_2_3() -> None:
     """One node for 30 min and four nodes for 7.5 min: their sum fits the slot, but not any order of them."""
     jobs = [Job(1, 30 * MINUTE, 30 * MINUTE, 1), Job(1, 450, 450, 4)]
     done = run(jobs, 4, Calendars(slots=HALF_HOUR, low_water=0))
-    assert done.planned_start.tolist() == [450, 2250]
-    assert done.start_time.tolist() == [450, 2250]
+    assert done.jobs["planned_start"].tolist() == [450, 2250]
+    assert done.jobs["start_time"].tolist() == [450, 2250]
 
 
 def test_a_split_lets_jobs_move_forward() -> None:
@@ -306,8 +308,8 @@ def test_a_split_lets_jobs_move_forward() -> None:
     plan = SlotPlan(levels=[(1, 10), (None, 40)])
     jobs = [Job(1, 10, 10, 4), Job(1, 10, 10, 4), Job(1, 10, 10, 4)]
     done = run(jobs, 4, Calendars(slots=plan, low_water=0))
-    assert done.planned_start.tolist() == [10, 50, 90]
-    assert done.start_time.tolist() == [10, 20, 30]
+    assert done.jobs["planned_start"].tolist() == [10, 50, 90]
+    assert done.jobs["start_time"].tolist() == [10, 20, 30]
     assert done.counts["moves"] == 2
 
 
@@ -315,14 +317,14 @@ def test_early_exits_release_slots() -> None:
     plan = SlotPlan(levels=[(None, 10)])
     jobs = [Job(0, 15, 100, 2), Job(0, 10, 10, 2)]
     done = run(jobs, 2, plan)
-    assert done.planned_start.tolist() == [0, 100]
-    assert done.start_time.tolist() == [0, 20]
+    assert done.jobs["planned_start"].tolist() == [0, 100]
+    assert done.jobs["start_time"].tolist() == [0, 20]
     assert done.counts["early_exits"] == 1
 
 
 def test_a_job_submitted_at_a_boundary_starts_there() -> None:
     done = run([Job(40, 5, 5, 1), Job(41, 5, 5, 1), Job(79, 0, 1, 1)], 1, SlotPlan(levels=[(None, 40)]))
-    assert done.start_time.tolist() == [40, 80, 120]
+    assert done.jobs["start_time"].tolist() == [40, 80, 120]
 
 
 def test_the_threshold_keeps_nodes_for_late_jobs() -> None:
@@ -330,22 +332,22 @@ def test_the_threshold_keeps_nodes_for_late_jobs() -> None:
     jobs = [Job(1, 40, 40, 2), Job(1, 40, 40, 1), Job(1, 40, 40, 4)]
     half = run(jobs, 4, Calendars(slots=plan, low_water=0, threshold=0.5))
     # The second job is refused in the first coarse slot; the last one is alone in its own
-    assert half.planned_start.tolist() == [10, 50, 90]
+    assert half.jobs["planned_start"].tolist() == [10, 50, 90]
     # but finds room once that slot is split.
-    assert half.start_time.tolist() == [10, 10, 50]
-    assert run(jobs, 4, Calendars(slots=plan, low_water=0)).planned_start.tolist() == [10, 10, 50]
+    assert half.jobs["start_time"].tolist() == [10, 10, 50]
+    assert run(jobs, 4, Calendars(slots=plan, low_water=0)).jobs["planned_start"].tolist() == [10, 10, 50]
 
 
 def test_low_water_marks_decide_when_slots_are_split() -> None:
     plan = SlotPlan(levels=[(4, 10), (2, 40), (None, 80)])
     jobs = [Job(0, 1, 1, 1), Job(25, 1, 1, 1)]
-    tree, conventions = prepare(records(jobs), Cluster(processors=1), Calendars(slots=plan))
+    tree, outages = prepare(records(jobs), Cluster(processors=1), Calendars(slots=plan))
 
     def levels() -> list[int]:
         return [int(level["end"] - level["first"]) for level in tree.calendars.levels[:-1]]
 
     assert levels() == [4, 2]
-    while managers.schedule(tree, conventions, 1) < 20:
+    while managers.schedule(tree, outages, 1) < 20:
         pass
     # Two of four are left: the first slot of 40 s makes four, one is left, so that 80 s make two
     assert levels() == [2 + 4, 2 - 1 + 2]
@@ -355,10 +357,10 @@ def test_reservations_are_exact_even_inside_coarse_slots() -> None:
     plan = SlotPlan(levels=[(2, 10), (2, 40), (None, 160)])
     jobs = [Job(3, 15, 15, 3, reserved=230), Job(4, 400, 400, 1), Job(5, 10, 10, 2)]
     done = run(jobs, 4, plan)
-    assert done.start_time.tolist()[:2] == [230, 10]
-    assert done.reserved.tolist() == [True, False, False]
+    assert done.jobs["start_time"].tolist()[:2] == [230, 10]
+    assert done.jobs["reserved"].tolist() == [True, False, False]
     # The third job fits before it.
-    assert done.start_time[2] == 10
+    assert done.jobs["start_time"][2] == 10
 
 
 def test_a_refusal_says_when_it_could_be_accepted() -> None:
@@ -366,15 +368,15 @@ def test_a_refusal_says_when_it_could_be_accepted() -> None:
     jobs = [Job(0, 35, 35, 2), Job(1, 10, 10, 1, reserved=20), Job(1, 10, 10, 1, reserved=70)]
     options = Calendars(slots=plan)
     done = run(jobs, 2, options)
-    assert done.start_time.tolist() == [0, -1, 70]
-    assert done.earliest_time.tolist() == [-1, 60, -1]
+    assert done.jobs["start_time"].tolist() == [0, -1, 70]
+    assert done.jobs["earliest_time"].tolist() == [-1, 60, -1]
     assert done.counts["reservations_refused"] == 1
     # Asked for that time, it is accepted.
     again = run([jobs[0], jobs[1]._replace(reserved=60), jobs[2]], 2, options)
-    assert again.start_time.tolist() == [0, 60, 70]
+    assert again.jobs["start_time"].tolist() == [0, 60, 70]
     queued = run(jobs, 2, Calendars(slots=plan, refused="queue"))
-    assert queued.start_time.tolist() == [0, 40, 70]
-    assert queued.reserved.tolist() == [False, False, True]
+    assert queued.jobs["start_time"].tolist() == [0, 40, 70]
+    assert queued.jobs["reserved"].tolist() == [False, False, True]
 
 
 @given(problem=problems(accurate=True))
@@ -384,23 +386,23 @@ def test_the_earliest_time_of_a_refusal_is_accepted(
 ) -> None:
     jobs, cluster, options = problem
     done = run(jobs, cluster, options)
-    for j in np.flatnonzero(done.status == Status.REFUSED)[:1]:
+    for j in np.flatnonzero(done.jobs["status"] == Status.REFUSED)[:1]:
         before = jobs[: j + 1]
-        before[j] = jobs[j]._replace(reserved=int(done.earliest_time[j]))
-        assert run(before, cluster, options).start_time[j] == done.earliest_time[j]
+        before[j] = jobs[j]._replace(reserved=int(done.jobs["earliest_time"][j]))
+        assert run(before, cluster, options).jobs["start_time"][j] == done.jobs["earliest_time"][j]
 
 
 def test_an_overrunner_takes_the_next_slots_if_they_are_free() -> None:
     done = run([Job(0, 35, 10, 1), Job(0, 10, 10, 1)], 2, SlotPlan(levels=[(None, 10)]))
-    assert done.end_time.tolist() == [35, 10]
+    assert done.jobs["end_time"].tolist() == [35, 10]
     assert done.counts["delayed"] == 0
 
 
 def test_waiting_jobs_give_way_to_an_overrunner() -> None:
     jobs = [Job(0, 35, 10, 1), Job(0, 10, 10, 1)]
     done = run(jobs, 1, SlotPlan(levels=[(None, 10)]))
-    assert done.planned_start.tolist() == [0, 10]
-    assert done.start_time.tolist() == [0, 40]
+    assert done.jobs["planned_start"].tolist() == [0, 10]
+    assert done.jobs["start_time"].tolist() == [0, 40]
     assert (done.counts["displaced"], done.counts["delayed"]) == (3, 3)
 
 
@@ -408,15 +410,15 @@ def test_waiting_jobs_give_way_to_an_overrunner() -> None:
 def test_reservations_do_not_give_way(overrun: Any, ends: list[int]) -> None:
     jobs = [Job(0, 35, 10, 1), Job(0, 10, 10, 1, reserved=20)]
     done = run(jobs, 1, Calendars(slots=SlotPlan(levels=[(None, 10)]), overrun=overrun))
-    assert done.start_time.tolist() == [0, 20]
-    assert done.end_time.tolist() == ends
+    assert done.jobs["start_time"].tolist() == [0, 20]
+    assert done.jobs["end_time"].tolist() == ends
     assert done.counts["killed"] + done.counts["suspended"] == 1
-    assert done.run_time.tolist() == [20 if overrun == "kill" else 35, 10]
+    assert done.jobs["run_time"].tolist() == [20 if overrun == "kill" else 35, 10]
 
 
 def test_speed_divides_run_times_and_estimates() -> None:
     done = run([Job(0, 15, 40, 1), Job(0, 9, 9, 1)], Cluster(processors=1, speed=2.0), HALF_HOUR)
-    assert done.run_time.tolist() == [8, 5]
+    assert done.jobs["run_time"].tolist() == [8, 5]
 
 
 # --- how many slots -------------------------------------------------------------------------------
@@ -446,11 +448,11 @@ def test_slots_of_the_configurations_of_the_paper() -> None:
 def test_a_far_reservation_makes_a_calendar_grow(row: int, slots: int) -> None:
     options = Calendars(slots=SlotPlan(levels=ROWS[row]))
     jobs = [Job(0, 40, 40, 1, reserved=HORIZON - 40), Job(0, 40, 40, 1)]
-    tree, conventions = prepare(records(jobs), Cluster(processors=1), options, room=2**17)
-    managers.schedule(tree, conventions, 1)
+    tree, outages = prepare(records(jobs), Cluster(processors=1), options, room=2**17)
+    managers.schedule(tree, outages, 1)
     assert len(slots_of(tree)) == slots
     # With less room at first the simulation begins anew.
-    assert run(jobs, 1, options).start_time.tolist() == [HORIZON - 40, 0]
+    assert run(jobs, 1, options).jobs["start_time"].tolist() == [HORIZON - 40, 0]
 
 
 def test_room_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +461,7 @@ def test_room_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = run(jobs, 3, options)
     monkeypatch.setattr(planning, "FIRST_ROOM", 2)
     narrow = run(jobs, 3, options)
-    assert narrow.start_time.tolist() == wide.start_time.tolist()
+    assert narrow.jobs["start_time"].tolist() == wide.jobs["start_time"].tolist()
     assert narrow.counts == wide.counts
 
 

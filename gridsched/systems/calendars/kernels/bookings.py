@@ -12,11 +12,15 @@ cluster.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridsched.engine import bundles, heap
+from gridsched.engine.bundles import column
+from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.systems.calendars.kernels import calendar
@@ -36,46 +40,13 @@ class Status(IntEnum):
     GONE = 7
 
 
-_WAITING = int(Status.WAITING)
+class Group(IntEnum):
+    """Who is placed again before whom; within each group it is in order of requests."""
 
-NOWHERE = -1
-"""No manager, no job, no limit, no time."""
-
-REQUEST = np.dtype(
-    [
-        ("submit", np.int64),
-        ("run", np.int64),  # seconds at speed 1
-        ("estimate", np.int64),  # likewise, at least 1
-        ("nodes", np.int64),
-        ("home", np.int64),  # manager where it is submitted, a leaf
-        ("reserved", np.int64),  # when it asks to start; NOWHERE for an ordinary job
-        ("span", np.int64),  # row of `parts` if it may span clusters, else NOWHERE
-    ]
-)
-"""What a job asks for."""
-
-PLAN = np.dtype(
-    [
-        ("status", np.int64),  # value of `Status`
-        ("start", np.int64),  # planned start, or last start
-        ("end", np.int64),  # planned end; whole slots are held
-        ("promise", np.int64),  # start that was planned first
-        ("first", np.int64),  # first start; NOWHERE
-        ("done", np.int64),  # seconds executed before the last start
-        ("left", np.int64),  # seconds to execute ...
-        ("speed", np.float64),  # ... at this speed
-        ("owner", np.int64),  # manager that placed it
-        ("place", np.int64),  # holder
-        ("fixed", np.int64),  # whether its start is reserved
-        ("earliest", np.int64),  # start that a refused reservation could have had; NOWHERE
-        ("route", np.int64),  # value of `Route`
-        ("before", np.int64),  # neighbours among the owner's waiting jobs; NOWHERE
-        ("after", np.int64),
-        ("turn", np.int64),  # order among those who wait: that of their requests
-        ("lost", np.int64),  # seconds executed that were lost, or spent on checkpoints
-    ]
-)
-"""Outcome of a job. Without a place, start and end are FOREVER and the place is NOWHERE."""
+    KILLED = -2
+    RESERVED = -1
+    ORDINARY = 0
+    KILLED_LAST = 1
 
 
 class Route(IntEnum):
@@ -88,6 +59,46 @@ class Route(IntEnum):
     RESERVED = 4
 
 
+NOWHERE = -1
+"""No manager, no job, no limit, no time."""
+
+REQUEST = np.dtype(
+    [
+        ("submit", np.int64),
+        ("run", np.int64),  # seconds at speed 1
+        ("estimate", np.int64),  # likewise, at least 1
+        ("nodes", np.int64),
+        ("home", np.int64),  # manager where it is submitted, a leaf
+        ("reserved", np.int64),  # when it asks to start; NOWHERE for an ordinary job
+        ("span", np.int64),  # number among the jobs that may span clusters, else NOWHERE
+    ]
+)
+"""What a job asks for."""
+
+PLAN = np.dtype(
+    [
+        ("status", np.int64),  # value of `Status`
+        ("start", np.int64),  # planned start, or last start
+        ("end", np.int64),  # planned end; whole slots are held
+        ("promise", np.int64),  # start that was planned first
+        ("first", np.int64),  # first start; NOWHERE
+        ("ended", np.int64),  # last end; NOWHERE
+        ("done", np.int64),  # seconds executed before the last start ...
+        ("useful", np.int64),  # ... without those that were lost, or spent on checkpoints
+        ("left", np.int64),  # seconds to execute ...
+        ("speed", np.float64),  # ... at this speed
+        ("owner", np.int64),  # manager that placed it
+        ("place", np.int64),  # holder
+        ("group", np.int64),  # value of `Group`: whether its start is reserved, or a failing node killed it
+        ("earliest", np.int64),  # start that a refused reservation could have had; NOWHERE
+        ("route", np.int64),  # value of `Route`
+        ("turn", np.int64),  # order among those who wait: that of their requests
+        ("killed", np.int64),  # how often failing nodes killed it
+        ("broken", np.int64),  # whether outages did not let its reservation be kept
+    ]
+)
+"""Outcome of a job. Without a place, start and end are FOREVER and the place is NOWHERE."""
+
 NODE = np.dtype(
     [
         ("parent", np.int64),  # NOWHERE at the root
@@ -97,7 +108,7 @@ NODE = np.dtype(
         ("first", np.int64),  # first cluster
         ("end", np.int64),  # behind the last cluster
         ("speed", np.float64),  # of the slowest cluster
-        ("promote_nodes", np.int64),  # jobs with more go up; NOWHERE
+        ("promote_processors", np.int64),  # jobs with more go up; NOWHERE
         ("promote_duration", np.int64),  # jobs with an estimate of so much or more go up; NOWHERE
         ("bump", np.int64),  # jobs that would wait longer are bumped up; NOWHERE
         ("bump_stretch", np.int64),  # ... and longer than so many times their estimate
@@ -108,8 +119,6 @@ NODE = np.dtype(
         ("borrow_limit", np.int64),  # node-seconds; NOWHERE
         ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
         ("cost", np.int64),  # seconds that a checkpoint takes
-        ("head", np.int64),  # first and last waiting job of its own, in order of requests; NOWHERE
-        ("tail", np.int64),
         ("freed", np.int64),  # whether something was released below at this instant
         ("loose", np.int64),  # whether something was released below since its jobs moved last
     ]
@@ -119,9 +128,9 @@ NODE = np.dtype(
 CLUSTER = np.dtype(
     [
         ("manager", np.int64),
-        ("head", np.int64),  # first link of the jobs that hold slots; NOWHERE
         ("supplied", np.int64),  # node-seconds of jobs from elsewhere
         ("consumed", np.int64),  # node-seconds of jobs from here elsewhere
+        ("local_work", np.int64),  # node-seconds of jobs from here
     ]
 )
 """A cluster."""
@@ -130,31 +139,32 @@ LINK = np.dtype(
     [
         ("before", np.int64),
         ("after", np.int64),
-        ("aside", np.int64),  # nodes of an overrunner that are out for others in the slot that begins now
+        ("job", np.int64),
+        ("nodes", np.int64),  # that the job takes on the cluster whose list this is
+        ("tasks", np.int64),  # nodes that it asked for among these
     ]
 )
-"""Neighbours of a job on a cluster in the list of those that hold slots there."""
+"""A job on a list, which is a ring: its first links are the heads of lists, from which they begin and end."""
 
 SEGMENT = np.dtype(
     [
         ("job", np.int64),
         ("cluster", np.int64),
-        ("nodes", np.int64),
+        ("processors", np.int64),
         ("start", np.int64),
         ("end", np.int64),
-        ("tasks", np.int64),  # nodes that the job asked for among those taken
+        ("tasks", np.int64),  # processors that the job asked for among those taken
     ]
 )
 """An execution."""
 
 COUNTS = np.dtype(
     [
-        ("arrival", np.int64),  # next job to be submitted
-        ("present", np.int64),  # jobs that wait or run
+        ("arrival", np.int64),  # next job to be submitted, where `job_lifecycle` does not say so
+        ("turn", np.int64),  # requests so far
         ("ending", np.int64),  # entries of the heap of ends
         ("planned", np.int64),  # no planned start is earlier
-        ("segments", np.int64),
-        ("short", np.int64),  # whether there was no room for a segment
+        ("segments", np.int64),  # those for which there is no room, too
         ("reserves", np.int64),  # reserve requests so far
         ("inquiries", np.int64),
         ("failed_inquiries", np.int64),
@@ -168,6 +178,10 @@ COUNTS = np.dtype(
         ("suspended", np.int64),
         ("kept_home", np.int64),  # promotions and bumps that the limit of borrowing forbade
         ("over_limit", np.int64),  # jobs over the limit that went up because they cannot fit at home
+        ("event", np.int64),  # next event of outages
+        ("happened", np.int64),  # whether something happened to outages at this instant
+        ("known", np.int64),  # outages that are known and not over
+        ("outage_displaced", np.int64),  # times that a waiting job lost its slots to an outage
     ]
 )
 """Scalars of a simulation."""
@@ -176,30 +190,32 @@ COUNTS = np.dtype(
 class ManagerTree(NamedTuple):
     """Managers, clusters, and jobs."""
 
-    calendars: CalendarArrays
+    calendars: CalendarArrays  # a row a cluster, then the shadow calendars
     jobs: Any  # REQUEST[n], by submit time
-    plans: Any  # PLAN[n]
     managers: Any  # NODE[managers], in preorder
     order: Any  # int64[managers]: those above before those below
-    clusters: Any  # CLUSTER[clusters]
-    links: Any  # LINK[n + rows of parts x clusters]
-    parts: Any  # int64[jobs that may span clusters, clusters]: nodes asked for on each
-    spanning: Any  # int64[rows of parts]: their jobs
-    events: Any  # ENTRY[n + 1]: ends of jobs, and of the slots of overrunners
-    segments: Any  # SEGMENT[room]
+    queues: Any  # LINK[managers + n]: waiting jobs of each manager, in order of requests
+    holds: Any  # LINK[...]: jobs that hold slots of each cluster, see `hold_of`
     refusals: Any  # uint8[any]: reserve requests that are refused, by their number
-    floor: Any  # int64[managers]: when a request may be possible at a holder
-    told: Any  # uint8[managers]: whether the holder said so
-    least: Any  # int64[clusters]: nodes that a spanning job could have on each
-    take: Any  # int64[clusters]: its parts, as it asks for them
-    old: Any  # int64[clusters]: the parts it had
-    todo: Any  # int64[2n]: some jobs
-    counts: Any  # COUNTS[1]
+    seed: int
+    suspend: bool  # an overrunner without a slot is suspended, not killed
+    queue: bool  # a refused reservation becomes an ordinary job
+    clusters: Any = column(CLUSTER, "clusters")
+    plans: Any = column(PLAN, "jobs")
+    events: Any = column(ENTRY, "jobs")  # ends of jobs, and of the slots of overrunners
+    segments: Any = column(SEGMENT, "segments")
+    floor: Any = column(np.int64, "managers")  # when a request may be possible at a holder
+    told: Any = column(np.uint8, "managers")  # whether the holder said so
+    least: Any = column(np.int64, "clusters")  # nodes that a spanning job could have on each
+    take: Any = column(np.int64, "clusters")  # the parts of a job, as it asks for them
+    old: Any = column(np.int64, "clusters")  # the parts that one had
+    todo: Any = column(np.int64, "jobs")  # some jobs
+    again: Any = column(ENTRY, "jobs")  # jobs that are placed again at this instant, by `push_again`
+    entering: Any = column(np.int64, "jobs")  # jobs that make their requests at this instant
+    counts: Any = column(COUNTS, "one")
 
 
-def allocate(
-    calendars: CalendarArrays, jobs: Any, managers: Any, spanning: Any, refusals: Any, segments: int
-) -> ManagerTree:
+def allocate(calendars: CalendarArrays, jobs: Any, managers: Any, segments: int, **given: Any) -> ManagerTree:
     """Everything before the first submission.
 
     Parameters
@@ -210,56 +226,69 @@ def allocate(
         By submit time.
     managers : NODE[m]
         In preorder.
-    spanning : int64[k]
-        Jobs whose `span` is 0, 1, 2, ...
-    refusals : uint8[any]
-        Reserve requests to be refused, by their number; those behind its end are not.
     segments : int
         Executions that there is room for.
+    **given
+        The order of managers, refusals and conventions, see `ManagerTree`.
     """
-    n = len(jobs)
+    number = len(jobs)
     leaves = np.flatnonzero(managers["size"] == 1)
-    clusters = np.zeros(len(leaves), CLUSTER)
-    clusters["manager"] = leaves
-    clusters["head"] = NOWHERE
-    plans = np.zeros(n, PLAN)
-    for name in ("first", "earliest", "before", "after", "owner", "place", "start", "end", "promise"):
-        plans[name] = NOWHERE
-    plans["turn"] = np.arange(n)
-    plans["left"] = jobs["run"]
-    plans["speed"] = 1.0
-    depth = np.zeros(len(managers), np.int64)
-    for m in range(1, len(managers)):
-        depth[m] = depth[managers["parent"][m]] + 1
-    counts = np.zeros(1, COUNTS)
-    counts["planned"] = FOREVER
-    links = np.full(n + len(spanning) * len(clusters), NOWHERE, LINK)
-    links["aside"] = 0
-    managers = managers.copy()
-    managers["head"] = NOWHERE
-    managers["tail"] = NOWHERE
-    managers["refresh"] = np.where(managers["shadow"] < 0, FOREVER, calendars.tally["origin"][0])
-    return ManagerTree(
+    parts = np.repeat(np.flatnonzero(jobs["span"] >= 0), len(leaves))
+    sizes = {"managers": len(managers), "clusters": len(leaves), "jobs": number, "segments": segments}
+    tree: ManagerTree = bundles.allocate(
+        ManagerTree,
+        {**sizes, "one": 1},
         calendars=calendars,
         jobs=jobs,
-        plans=plans,
         managers=managers,
-        order=np.argsort(depth, kind="stable"),
-        clusters=clusters,
-        links=links,
-        parts=np.zeros((len(spanning), len(clusters)), np.int64),
-        spanning=spanning,
-        events=np.empty(n + 1, ENTRY),
-        segments=np.empty(segments, SEGMENT),
-        refusals=refusals,
-        floor=np.empty(len(managers), np.int64),
-        told=np.empty(len(managers), np.uint8),
-        least=np.empty(len(clusters), np.int64),
-        take=np.empty(len(clusters), np.int64),
-        old=np.empty(len(clusters), np.int64),
-        todo=np.empty(2 * n, np.int64),
-        counts=counts,
+        queues=_lists(len(managers), np.arange(number)),
+        holds=_lists(len(leaves), np.concatenate([np.arange(number), parts])),
+        **given,
     )
+    tree.clusters["manager"] = leaves
+    tree.counts["planned"] = FOREVER
+    tree.plans[["promise", "first", "ended", "earliest"]] = NOWHERE
+    tree.plans["status"][jobs["nodes"] > managers["nodes"][0]] = Status.REJECTED
+    tree.plans["left"], tree.plans["speed"] = jobs["run"], 1
+    return tree
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+def _lists(heads: int, jobs: Any) -> Any:
+    """So many empty lists, and links of jobs that are on none."""
+    links = np.zeros(heads + len(jobs), LINK)
+    links["before"] = links["after"] = np.arange(len(links))
+    links["job"] = np.concatenate([np.full(heads, NOWHERE), jobs])
+    return links
+
+
+@inline
+def insert(links: Any, item: int, after: int) -> None:
+    """Put a link into a list, behind which comes `after`."""
+    before = links[after]["before"]
+    links[item]["before"] = before
+    links[item]["after"] = after
+    links[before]["after"] = item
+    links[after]["before"] = item
+
+
+@inline
+def jobs_on(links: Any, head: int) -> Iterator[int]:
+    """The jobs on a list; each may be taken off meanwhile."""
+    link = links[head]["after"]
+    while link != head:
+        following = links[link]["after"]
+        yield links[link]["job"]
+        link = following
+
+
+@inline
+def remove(links: Any, item: int) -> None:
+    """Take a link off its list."""
+    links[links[item]["before"]]["after"] = links[item]["after"]
+    links[links[item]["after"]]["before"] = links[item]["before"]
 
 
 # --- small things ---------------------------------------------------------------------------------
@@ -272,42 +301,20 @@ def is_leaf(t: ManagerTree, m: int) -> bool:
 
 
 @inline
-def _scaled(seconds: int, speed: float) -> int:
-    """Whole seconds that work of so many seconds takes at a speed."""
-    return seconds if speed == 1.0 else math.ceil(seconds / speed)
-
-
-@inline
-def _with_checkpoints(t: ManagerTree, work: int, holder: int) -> int:
-    """Seconds that so much work takes at a holder; there is no checkpoint at its end."""
-    interval = t.managers[holder]["interval"]
-    if interval <= 0 or work <= 0:
-        return work
-    return work + t.managers[holder]["cost"] * ((work - 1) // interval)
-
-
-@inline
-def duration(t: ManagerTree, j: int, holder: int) -> int:
-    """Estimate of a job on the slowest cluster of a holder."""
-    seconds = _scaled(t.jobs[j]["estimate"], t.managers[holder]["speed"])
-    return _with_checkpoints(t, seconds, holder)
+def duration(t: ManagerTree, j: int, x: int) -> int:
+    """Estimate of a job on the slowest cluster of a holder, with checkpoints."""
+    holder = t.managers[x]
+    seconds = t.jobs[j]["estimate"]
+    if holder["speed"] != 1.0:
+        seconds = math.ceil(seconds / holder["speed"])
+    return with_checkpoints(seconds, holder["interval"], holder["cost"])
 
 
 @inline
 def length(t: ManagerTree, j: int) -> int:
     """Seconds that a job takes from its last start to its end, if nothing comes between."""
-    return _with_checkpoints(t, t.plans[j]["left"], t.plans[j]["place"])
-
-
-@inline
-def work_within(t: ManagerTree, j: int, elapsed: int) -> int:
-    """Seconds of work that a job did in so many seconds since its last start; the others were checkpoints."""
     holder = t.managers[t.plans[j]["place"]]
-    interval = holder["interval"]
-    if interval <= 0:
-        return elapsed
-    cycle = interval + holder["cost"]
-    return interval * (elapsed // cycle) + min(elapsed % cycle, interval)
+    return with_checkpoints(t.plans[j]["left"], holder["interval"], holder["cost"])
 
 
 @inline
@@ -333,16 +340,9 @@ def rank(seed: int, job: int, which: int) -> int:
 
 
 @inline
-def tie(t: ManagerTree, m: int, j: int, which: int, seed: int) -> int:
+def tie(t: ManagerTree, m: int, j: int, which: int) -> int:
     """What decides between equals: the lower number, or a random one."""
-    return rank(seed, j, which) if t.managers[m]["unbiased"] else 0
-
-
-@noinline
-def slot_end(t: ManagerTree, time: int) -> int:
-    """End of the slot that holds `time`."""
-    level, number = calendar.slot_at(t.calendars, time)
-    return calendar.begins(t.calendars, level, number + 1)
+    return rank(t.seed, j, which) if t.managers[m]["unbiased"] else 0
 
 
 # --- what jobs hold -------------------------------------------------------------------------------
@@ -356,160 +356,106 @@ def whole(t: ManagerTree, k: int, nodes: int) -> int:
 
 
 @inline
-def tasks_on(t: ManagerTree, j: int, k: int) -> int:
-    """Nodes that a placed job asks for on a cluster of its holder."""
+def hold_of(t: ManagerTree, j: int, k: int) -> int:
+    """The link of a placed job in the list of a cluster: its only one, or that of its part there."""
+    clusters = len(t.clusters)
     if is_leaf(t, t.plans[j]["place"]):
-        return t.jobs[j]["nodes"]
-    return t.parts[t.jobs[j]["span"], k]
+        return clusters + j
+    return clusters + len(t.jobs) + t.jobs[j]["span"] * clusters + k
 
 
 @inline
 def nodes_on(t: ManagerTree, j: int, k: int) -> int:
     """Nodes that a placed job takes on a cluster of its holder."""
-    return whole(t, k, tasks_on(t, j, k))
+    return t.holds[hold_of(t, j, k)]["nodes"]
 
 
 @inline
-def link_of(t: ManagerTree, j: int, k: int) -> int:
-    """The link of a placed job on a cluster."""
-    if is_leaf(t, t.plans[j]["place"]):
-        return j
-    return len(t.jobs) + t.jobs[j]["span"] * len(t.clusters) + k
-
-
-@inline
-def job_of_link(t: ManagerTree, link: int) -> int:
-    """The job that a link belongs to."""
-    n = len(t.jobs)
-    return link if link < n else t.spanning[(link - n) // len(t.clusters)]
+def parts_of(t: ManagerTree, j: int) -> Iterator[int]:
+    """The clusters on which a placed job takes nodes."""
+    holder = t.managers[t.plans[j]["place"]]
+    for k in range(holder["first"], holder["end"]):
+        if nodes_on(t, j, k) > 0:
+            yield k
 
 
 @noinline
-def add_to_cluster(t: ManagerTree, j: int, k: int) -> None:
-    """Put a job on the list of those that hold slots of a cluster."""
-    link = link_of(t, j, k)
-    head = t.clusters[k]["head"]
-    t.links[link]["before"] = NOWHERE
-    t.links[link]["after"] = head
-    if head >= 0:
-        t.links[head]["before"] = link
-    t.clusters[k]["head"] = link
-
-
-@noinline
-def take_from_cluster(t: ManagerTree, j: int, k: int) -> None:
-    """Take a job off that list."""
-    link = link_of(t, j, k)
-    before = t.links[link]["before"]
-    after = t.links[link]["after"]
-    if before >= 0:
-        t.links[before]["after"] = after
-    else:
-        t.clusters[k]["head"] = after
-    if after >= 0:
-        t.links[after]["before"] = before
-
-
-@noinline
-def tell_freed(t: ManagerTree, k: int) -> None:
-    """Tell all managers of a cluster that something was released there."""
+def tell_released(t: ManagerTree, k: int, now: bool) -> None:
+    """Tell all managers of a cluster that something was released there; `now` if not by a split alone."""
     m = t.clusters[k]["manager"]
     while m >= 0:
-        t.managers[m]["freed"] = True
+        t.managers[m]["freed"] |= now
         t.managers[m]["loose"] = True
         m = t.managers[m]["parent"]
 
 
 @noinline
-def tell_loose(t: ManagerTree, k: int) -> None:
-    """Tell all managers of a cluster that a split released something there."""
-    m = t.clusters[k]["manager"]
-    while m >= 0:
-        t.managers[m]["loose"] = True
-        m = t.managers[m]["parent"]
+def book(t: ManagerTree, j: int, sign: int) -> None:
+    """Let a job hold the slots that its plan says (-1), or no longer (1); what it held is noted in `old`.
 
-
-@noinline
-def _book_shadow(t: ManagerTree, j: int, sign: int) -> None:
-    """Let the owner of a job know in its shadow calendars what it reserves (-1) or gives back (1)."""
-    plan = t.plans[j]
-    offset = row_offset(t, plan["owner"])
-    if offset != 0:
-        holder = t.managers[plan["place"]]
-        for k in range(holder["first"], holder["end"]):
-            if nodes_on(t, j, k) > 0:
-                calendar.change(t.calendars, offset + k, plan["start"], plan["end"], sign * nodes_on(t, j, k))
-
-
-@noinline
-def install(t: ManagerTree, j: int) -> None:
-    """Let a job hold the slots that its plan says, and remember what it holds."""
+    Its owner knows at once, also in its shadow calendars.
+    """
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
+    offset = row_offset(t, plan["owner"])
     for k in range(holder["first"], holder["end"]):
-        nodes = nodes_on(t, j, k)
+        hold = hold_of(t, j, k)
+        nodes = t.holds[hold]["nodes"]
+        if sign > 0:
+            t.old[k] = nodes
         if nodes > 0:
-            calendar.change(t.calendars, k, plan["start"], plan["end"], -nodes)
-            add_to_cluster(t, j, k)
-    _book_shadow(t, j, -1)
+            calendar.change(t.calendars, k, plan["start"], plan["end"], sign * nodes)
+            if offset != 0:
+                calendar.change(t.calendars, offset + k, plan["start"], plan["end"], sign * nodes)
+            if sign > 0:
+                remove(t.holds, hold)
+            else:
+                insert(t.holds, hold, t.holds[k]["after"])
     t.counts[0]["planned"] = min(t.counts[0]["planned"], plan["start"])
 
 
 @noinline
-def withdraw(t: ManagerTree, j: int) -> None:
-    """Take a waiting job out of its slots; where it was is noted in `old`."""
-    plan = t.plans[j]
-    _book_shadow(t, j, 1)
-    holder = t.managers[plan["place"]]
-    for k in range(holder["first"], holder["end"]):
-        nodes = nodes_on(t, j, k)
-        t.old[k] = nodes
-        if nodes > 0:
-            calendar.change(t.calendars, k, plan["start"], plan["end"], nodes)
-            take_from_cluster(t, j, k)
-
-
-@noinline
-def tell_freed_by_old(t: ManagerTree, place: int) -> None:
-    """Tell managers where the job that was withdrawn last had been."""
-    for k in range(t.managers[place]["first"], t.managers[place]["end"]):
+def tell_old_released(t: ManagerTree, x: int) -> None:
+    """Tell managers what the job that was taken out of its slots last had held at a holder."""
+    for k in range(t.managers[x]["first"], t.managers[x]["end"]):
         if t.old[k] > 0:
-            tell_freed(t, k)
+            tell_released(t, k, True)
 
 
 @noinline
-def let_wait(t: ManagerTree, j: int, owner: int) -> None:
+def release(t: ManagerTree, j: int) -> None:
+    """Let a waiting job hold its slots no longer."""
+    book(t, j, 1)
+    tell_old_released(t, t.plans[j]["place"])
+
+
+@inline
+def take_turn(t: ManagerTree, j: int) -> None:
+    """Let a job come after all that have made their requests."""
+    t.plans[j]["turn"] = t.counts[0]["turn"]
+    t.counts[0]["turn"] += 1
+
+
+@inline
+def push_again(t: ManagerTree, size: int, j: int) -> int:
+    """Put a job among those that are placed again, by groups and in order of requests; how many they are."""
+    return heap.push(t.again, size, t.plans[j]["group"] * 2**40 + t.plans[j]["turn"], j)
+
+
+@noinline
+def let_wait(t: ManagerTree, j: int) -> None:
     """Put a job among the waiting ones of its owner, in order of requests."""
     plan = t.plans[j]
-    plan["status"] = _WAITING
-    plan["owner"] = owner
-    before = t.managers[owner]["tail"]
-    after = NOWHERE
-    while before >= 0 and t.plans[before]["turn"] > plan["turn"]:
+    plan["status"] = Status.WAITING
+    after = plan["owner"]
+    before = t.queues[after]["before"]
+    while before >= len(t.managers) and t.plans[t.queues[before]["job"]]["turn"] > plan["turn"]:
         after = before
-        before = t.plans[before]["before"]
-    plan["before"] = before
-    plan["after"] = after
-    if before >= 0:
-        t.plans[before]["after"] = j
-    else:
-        t.managers[owner]["head"] = j
-    if after >= 0:
-        t.plans[after]["before"] = j
-    else:
-        t.managers[owner]["tail"] = j
+        before = t.queues[after]["before"]
+    insert(t.queues, len(t.managers) + j, after)
 
 
-@noinline
+@inline
 def end_wait(t: ManagerTree, j: int) -> None:
     """Take a job out of the waiting ones of its owner."""
-    plan = t.plans[j]
-    owner = t.managers[plan["owner"]]
-    if plan["before"] >= 0:
-        t.plans[plan["before"]]["after"] = plan["after"]
-    else:
-        owner["head"] = plan["after"]
-    if plan["after"] >= 0:
-        t.plans[plan["after"]]["before"] = plan["before"]
-    else:
-        owner["tail"] = plan["before"]
+    remove(t.queues, len(t.managers) + j)

@@ -70,10 +70,7 @@ class CalendarArrays(NamedTuple):
 
 
 def allocate(
-    levels: Sequence[tuple[int, int, int]],
-    origin: int,
-    rows: Sequence[tuple[int, int, int]],
-    room: int,
+    levels: Sequence[tuple[int, int, int]], origin: int, rows: Sequence[tuple[int, int, int]], room: int
 ) -> CalendarArrays:
     """Empty calendars that begin at `origin`.
 
@@ -90,19 +87,16 @@ def allocate(
     """
     table = np.zeros(len(levels), LEVEL)
     begin, base = origin, 0
-    for i, (count, duration, low) in enumerate(levels):
-        is_open = i + 1 == len(levels)
-        most = room if is_open else max(count, low + levels[i + 1][1] // duration)
-        ring = 1 << (most - 1).bit_length()
-        table[i] = (duration, begin, low, 0, FOREVER if is_open else count, base, ring - 1)
-        begin += 0 if is_open else count * duration
+    for i, (count, duration, low) in enumerate(levels[:-1]):
+        ring = 1 << (max(count, low + levels[i + 1][1] // duration) - 1).bit_length()
+        table[i] = (duration, begin, low, 0, count, base, ring - 1)
+        begin += count * duration
         base += ring
+    table[-1] = (levels[-1][1], begin, 0, 0, FOREVER, base, room - 1)
     limits = np.array(list(rows), ROW)
-    free = np.empty((len(limits), base), np.int32)
-    free[:] = limits["nodes"][:, np.newaxis]
     tally = np.zeros(1, TALLY)
-    tally["origin"] = origin
-    tally["most"] = sum(count for count, _, _ in levels[:-1])
+    tally["origin"], tally["most"] = origin, table["end"][:-1].sum()
+    free = np.repeat(limits["nodes"].astype(np.int32)[:, np.newaxis], base + room, axis=1)
     return CalendarArrays(table, limits, free, tally)
 
 
@@ -141,11 +135,17 @@ def slot_after(c: CalendarArrays, level: int, number: int) -> tuple[int, int]:
 
 
 @inline
+def span_of(c: CalendarArrays, time: int) -> tuple[int, int]:
+    """Begin and end of the slot that holds `time`."""
+    level, number = slot_at(c, time)
+    return begins(c, level, number), begins(c, level, number + 1)
+
+
+@inline
 def boundary(c: CalendarArrays, time: int) -> int:
     """First multiple of the fundamental slot at or after `time`."""
     duration = c.levels[0]["duration"]
-    origin = c.tally[0]["origin"]
-    return origin - (origin - time) // duration * duration
+    return time + (c.tally[0]["origin"] - time) % duration
 
 
 @inline
@@ -381,8 +381,14 @@ def split(c: CalendarArrays, level: int) -> tuple[int, int]:
 @noinline
 def copy_row(c: CalendarArrays, source: int, target: int) -> None:
     """Let one calendar have the free nodes of another."""
-    for level in range(len(c.levels)):
-        end = c.tally[0]["grown"] if level == top(c) else c.levels[level]["end"]
-        for number in range(c.levels[level]["first"], end):
-            place = place_of(c, level, number)
-            c.free[target, place] = c.free[source, place]
+    old, new = c.free[source], c.free[target]
+    for place in range(len(old)):
+        new[place] = old[place]
+
+
+@noinline
+def add_nodes(c: CalendarArrays, row: int, more: int) -> None:
+    """Let a calendar have more nodes (or fewer, below 0); what is in use in its slots is as before."""
+    c.rows[row]["nodes"] += more
+    for place in range(c.free.shape[1]):
+        c.free[row, place] += more

@@ -11,11 +11,11 @@ from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
     ManagerTree,
+    book,
     duration,
-    install,
+    hold_of,
     is_leaf,
     row_offset,
-    slot_end,
     tie,
     whole,
 )
@@ -50,12 +50,46 @@ def first_fit(t: ManagerTree, j: int, offset: int, x: int, begin: int, limit: in
     nodes = t.jobs[j]["nodes"]
     length = duration(t, j, x)
     if is_leaf(t, x):
-        row = offset + holder["first"]
         taken = whole(t, holder["first"], nodes)
-        return calendar.earliest_fit(t.calendars, row, begin, taken, length, limit, own)
+        return calendar.earliest_fit(t.calendars, offset + holder["first"], begin, taken, length, limit, own)
     return calendar.earliest_span(
         t.calendars, offset, holder["first"], holder["end"], begin, nodes, length, limit, t.least
     )
+
+
+@noinline
+def choose(
+    t: ManagerTree, j: int, m: int, limit: int, place: int, own: int, is_reservation: bool
+) -> tuple[int, int]:
+    """Holder below a manager with the earliest first fit before `limit`, and when; NOWHERE if there is none.
+
+    By what the manager knows. At `place` the slots from `own` on count as available, see
+    `calendar.earliest_fit`. For a reservation each holder is looked at to its first fit, since all of
+    them may have to be asked; else no further than to the best one so far.
+    """
+    nodes = t.jobs[j]["nodes"]
+    offset = row_offset(t, m)
+    chosen, best, best_rank = NOWHERE, limit, 0
+    x = next_holder(t, m, m, nodes)
+    while x < m + t.managers[m]["size"]:
+        time = t.floor[x]
+        if not t.told[x]:
+            bound = limit if is_reservation else min(limit, best + 1)
+            time = first_fit(t, j, offset, x, time, bound, own if x == place else FOREVER)
+        if time < limit and time <= best:
+            equal = tie(t, m, j, x)
+            if time < best or equal < best_rank:
+                chosen, best, best_rank = x, time, equal
+        x = next_holder(t, m, x + t.managers[x]["size"], nodes)
+    return chosen, best
+
+
+@noinline
+def inquire(t: ManagerTree, x: int) -> None:
+    """Count inquiries at all clusters of a holder, and their answers."""
+    clusters = t.managers[x]["end"] - t.managers[x]["first"]
+    t.counts[0]["inquiries"] += clusters
+    t.counts[0]["messages"] += 2 * clusters
 
 
 @noinline
@@ -64,9 +98,7 @@ def _accepts(t: ManagerTree, j: int, offset: int, x: int, start: int, own: int) 
 
     A holder that declines says when it could, which is noted.
     """
-    clusters = t.managers[x]["end"] - t.managers[x]["first"]
-    t.counts[0]["inquiries"] += clusters
-    t.counts[0]["messages"] += 2 * clusters
+    inquire(t, x)
     if offset == 0 or t.told[x]:
         return True
     could = first_fit(t, j, 0, x, start, FOREVER, own)
@@ -79,40 +111,13 @@ def _accepts(t: ManagerTree, j: int, offset: int, x: int, start: int, own: int) 
 
 
 @noinline
-def search(t: ManagerTree, j: int, m: int, limit: int, place: int, own: int, seed: int) -> tuple[int, int]:
-    """Holder below a manager with the earliest first fit before `limit`, and when; NOWHERE if there is none.
-
-    By what the manager knows; whom it chooses is asked, and if it declines, the choice is made anew. At
-    `place` the slots from `own` on count as available, see `calendar.earliest_fit`.
-    """
-    nodes = t.jobs[j]["nodes"]
-    behind = m + t.managers[m]["size"]
+def search(t: ManagerTree, j: int, m: int, limit: int, place: int, own: int) -> tuple[int, int]:
+    """What `choose` finds, after inquiries: if whom the manager chose declines, the choice is made anew."""
     offset = row_offset(t, m)
-    chosen = NOWHERE
-    best = limit
-    searching = True
-    while searching:
-        chosen = NOWHERE
-        best = limit
-        best_rank = 0
-        x = next_holder(t, m, m, nodes)
-        while x < behind:
-            time = t.floor[x]
-            if not t.told[x]:
-                time = first_fit(t, j, offset, x, time, min(limit, best + 1), own if x == place else FOREVER)
-            if time < limit and time <= best:
-                equal = tie(t, m, j, x, seed)
-                if time < best or equal < best_rank:
-                    chosen = x
-                    best = time
-                    best_rank = equal
-            x = next_holder(t, m, x + t.managers[x]["size"], nodes)
-        searching = (
-            chosen >= 0
-            and not is_leaf(t, m)
-            and not _accepts(t, j, offset, chosen, best, own if chosen == place else FOREVER)
-        )
-    return chosen, best
+    while True:
+        x, start = choose(t, j, m, limit, place, own, False)
+        if x < 0 or is_leaf(t, m) or _accepts(t, j, offset, x, start, own if x == place else FOREVER):
+            return x, start
 
 
 @inline
@@ -125,7 +130,7 @@ def _is_refused(t: ManagerTree) -> bool:
 
 
 @noinline
-def _cut(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> None:
+def _cut(t: ManagerTree, j: int, m: int, x: int, start: int) -> None:
     """Cut a job into parts on the clusters of a holder: as much as there is, cluster after cluster."""
     holder = t.managers[x]
     remaining = t.jobs[j]["nodes"]
@@ -134,13 +139,11 @@ def _cut(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> None:
     for k in range(holder["first"], holder["end"]):
         t.take[k] = 0
     while remaining > 0:
-        chosen = NOWHERE
-        best_rank = 0
+        chosen, best_rank = NOWHERE, 0
         for k in range(holder["first"], holder["end"]):
-            equal = tie(t, m, j, t.clusters[k]["manager"], seed)
+            equal = tie(t, m, j, t.clusters[k]["manager"])
             if t.least[k] > 0 and (chosen < 0 or equal < best_rank):
-                chosen = k
-                best_rank = equal
+                chosen, best_rank = k, equal
         t.take[chosen] = min(remaining, t.least[chosen])
         remaining -= t.take[chosen]
         t.least[chosen] = 0
@@ -158,33 +161,31 @@ def _reserve_parts(t: ManagerTree, j: int, x: int, start: int) -> bool:
             refused = _is_refused(t)
             if not refused:
                 calendar.change(t.calendars, k, start, end, -whole(t, k, t.take[k]))
-        if not refused:
-            k += 1
-    last = k
-    for k in range(holder["first"], last):
-        if t.take[k] > 0:
+        k += not refused
+    for agreed in range(holder["first"], k):
+        if t.take[agreed] > 0:
             # Where all agree, the slots are taken for good by what follows
-            calendar.change(t.calendars, k, start, end, whole(t, k, t.take[k]))
-            if refused:
-                t.counts[0]["messages"] += 1
-    if refused:
-        t.counts[0]["aborts"] += 1
+            calendar.change(t.calendars, agreed, start, end, whole(t, agreed, t.take[agreed]))
+            t.counts[0]["messages"] += refused
+    t.counts[0]["aborts"] += refused
     return not refused
 
 
 @noinline
-def commit(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> bool:
+def commit(t: ManagerTree, j: int, m: int, x: int, start: int) -> bool:
     """Let a manager reserve the place that a search found; all of it, or nothing where a cluster refuses.
 
     After a refusal the search may go on behind that slot. The job must hold nothing.
     """
+    holder = t.managers[x]
     if is_leaf(t, x):
+        t.take[holder["first"]] = t.jobs[j]["nodes"]
         done = is_leaf(t, m) or not _is_refused(t)
     else:
-        _cut(t, j, m, x, start, seed)
+        _cut(t, j, m, x, start)
         done = _reserve_parts(t, j, x, start)
     if not done:
-        t.floor[x] = slot_end(t, start)
+        _, t.floor[x] = calendar.span_of(t.calendars, start)
         t.told[x] = False
         # The job may move to that slot later, though nothing is released
         t.managers[m]["loose"] = True
@@ -194,24 +195,24 @@ def commit(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> boo
     plan["owner"] = m
     plan["start"] = start
     plan["end"] = start + duration(t, j, x)
-    if not is_leaf(t, x):
-        for k in range(t.managers[x]["first"], t.managers[x]["end"]):
-            t.parts[t.jobs[j]["span"], k] = t.take[k]
-    install(t, j)
+    for k in range(holder["first"], holder["end"]):
+        hold = t.holds[hold_of(t, j, k)]
+        hold["tasks"] = t.take[k]
+        hold["nodes"] = whole(t, k, t.take[k])
+    book(t, j, -1)
     return True
 
 
 @noinline
-def place_earliest(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
-    """Let a manager give a job its first fit from `begin` on."""
+def place_earliest(t: ManagerTree, j: int, m: int, begin: int, refused: int, behind: int) -> None:
+    """Let a manager give a job its first fit from `begin` on, at `refused` from `behind` on."""
     begin_search(t, m, begin)
+    if refused >= 0:
+        t.floor[refused] = behind
     placed = False
     while not placed:
-        x, start = search(t, j, m, FOREVER, NOWHERE, FOREVER, seed)
-        placed = commit(t, j, m, x, start, seed)
-
-
-# --- requests that are made anew ------------------------------------------------------------------
+        x, start = search(t, j, m, FOREVER, NOWHERE, FOREVER)
+        placed = commit(t, j, m, x, start)
 
 
 @noinline
@@ -219,12 +220,11 @@ def leave_without_place(t: ManagerTree, j: int) -> None:
     """Let a job wait without a place: too few nodes are up, and nobody knows for how long."""
     plan = t.plans[j]
     plan["place"] = NOWHERE
-    plan["start"] = FOREVER
-    plan["end"] = FOREVER
+    plan["start"] = plan["end"] = FOREVER
 
 
 @noinline
-def place_anew(t: ManagerTree, j: int, begin: int, seed: int) -> None:
+def place_anew(t: ManagerTree, j: int, begin: int) -> None:
     """Request a place at the owner of a job; while too few of its nodes are up the request goes up."""
     plan = t.plans[j]
     m = plan["owner"]
@@ -235,4 +235,4 @@ def place_anew(t: ManagerTree, j: int, begin: int, seed: int) -> None:
     if t.jobs[j]["nodes"] > t.managers[m]["nodes"]:
         leave_without_place(t, j)
     else:
-        place_earliest(t, j, m, begin, seed)
+        place_earliest(t, j, m, begin, NOWHERE, begin)
