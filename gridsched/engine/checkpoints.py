@@ -20,3 +20,11 @@ def with_checkpoints(work: int, interval: int, cost: int) -> int:
 def saved_work(elapsed: int, interval: int, cost: int) -> int:
     """Seconds of work that the last checkpoint of an execution has, so many seconds after its start."""
     return interval * (elapsed // (interval + cost)) if interval > 0 else 0
+
+
+@inline
+def work_done(elapsed: int, interval: int, cost: int) -> int:
+    """Seconds of work that an execution has done so many seconds after its start."""
+    if interval <= 0:
+        return elapsed
+    return saved_work(elapsed, interval, cost) + min(elapsed % (interval + cost), interval)
