@@ -23,9 +23,8 @@ def saved_work(elapsed: int, interval: int, cost: int) -> int:
 
 
 @inline
-def work_within(elapsed: int, interval: int, cost: int) -> int:
-    """Seconds of work that an execution did, so many seconds after its start; the others were checkpoints."""
+def work_done(elapsed: int, interval: int, cost: int) -> int:
+    """Seconds of work that an execution has done so many seconds after its start."""
     if interval <= 0:
         return elapsed
-    cycle = interval + cost
-    return interval * (elapsed // cycle) + min(elapsed % cycle, interval)
+    return saved_work(elapsed, interval, cost) + min(elapsed % (interval + cost), interval)

@@ -17,9 +17,6 @@ from gridsched.engine.records import FOREVER, Backfilling
 _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
 
-_SPARSE = 64
-"""A line is compacted when it has so many places more than twice its jobs."""
-
 
 class FirstComeArrays(NamedTuple):
     """Arrays of one cluster; its expected ends are tracked under every policy."""
@@ -111,17 +108,6 @@ def _backfill(c: FirstComeArrays, place: int, now: int) -> None:
         _start(c, place, now)
 
 
-@inline
-def _tidy(c: FirstComeArrays) -> None:
-    """Close the gaps of a line that has many."""
-    span = c.line.span[0]
-    waiting = c.state[0]["waiting"]
-    if waiting == 0:
-        line.clear(c.line)
-    elif span["end"] - span["first"] > 2 * waiting + _SPARSE:
-        line.copy(c.line, c.line)
-
-
 @noinline
 def scheduling_pass(c: FirstComeArrays, now: int, backfilling: int) -> None:
     """Start what the policy starts now."""
@@ -135,6 +121,6 @@ def scheduling_pass(c: FirstComeArrays, now: int, backfilling: int) -> None:
         place = span["first"] + 1
     if state["waiting"] > 0 and backfilling != _NONE:
         _backfill(c, place, now)
-    _tidy(c)
+    line.tidy(c.line, state["waiting"])
     span["tested"] = span["end"]
     state["early"] = False

@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import inline
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import LARGEST
 
 CHUNK = 32
 """Places that are searched at once. 64 measures alike; a loop of 16 is not made vector instructions."""
+
+_SPARSE = 64
+"""A line is compacted when it has so many places more than twice its jobs."""
 
 SPAN = np.dtype(
     [
@@ -138,6 +141,16 @@ def skip_gaps(line: Line) -> None:
     while first < span["end"] and is_gap(line, first):
         first += 1
     span["first"] = first
+
+
+@noinline
+def tidy(line: Line, waiting: int) -> None:
+    """Close the gaps of a line that has many beside its waiting jobs."""
+    skip_gaps(line)
+    if waiting == 0:
+        clear(line)
+    elif line.span[0]["end"] - line.span[0]["first"] > 2 * waiting + _SPARSE:
+        copy(line, line)
 
 
 @inline

@@ -341,14 +341,14 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     pair = home * clusters + cluster
     flow_work = np.bincount(pair, asked, clusters**2).reshape(clusters, clusters)
     work = flow_work.sum(axis=0)
-    work_within = np.bincount(cluster, sizes * within, clusters)
+    work_done = np.bincount(cluster, sizes * within, clusters)
     processors, speed = run["cluster_processors"].to_numpy(), run["cluster_speed"].to_numpy()
     makespan, submission = metrics.makespan(run), _submission(run)
     return {
-        "grid_efficiency": _share((work_within * speed).sum(), _capacity(run) * submission),
+        "grid_efficiency": _share((work_done * speed).sum(), _capacity(run) * submission),
         "grid_efficiency_makespan": _share((work * speed).sum(), _capacity(run) * makespan),
         "transferred": _share(len(moved), len(last)),
-        "utilisation": _share(work_within, processors * submission),
+        "utilisation": _share(work_done, processors * submission),
         "utilisation_makespan": _share(work, processors * makespan),
         "utilisation_own": _share(work, processors * _own_window(run, job, cluster, end)),
         "occupied": _share(np.bincount(cluster, held * within, clusters), processors * submission),

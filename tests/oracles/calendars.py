@@ -682,7 +682,7 @@ class Simulation:
     def break_off(self, j: int) -> None:
         self.stop(j)
         left, speed = self.left[j]
-        work = self.work_within(self.now - self.place[j].start, self.place[j].holder)
+        work = self.work_done(self.now - self.place[j].start, self.place[j].holder)
         self.outcome.useful[j] += work
         self.left[j] = left - work, speed
         if self.options.overrun == "kill":
@@ -694,7 +694,7 @@ class Simulation:
         self.put_anew(j, self.now)
         self.waiting.append(j)
 
-    def work_within(self, elapsed: int, holder: Node) -> int:
+    def work_done(self, elapsed: int, holder: Node) -> int:
         """Seconds of work in a time in which checkpoints are taken, counted one by one."""
         interval, cost = self.saving(holder)
         if interval == 0:

@@ -123,12 +123,7 @@ def _dynamic_grid(case: Case, variant: str) -> CaseSchedule:
     always = [MemberEvent(0, i, "join") for i in index.values()]
     oracle = Oracle(jobs, sizes, links, always, Rules(**options))
     oracle.run()
-    segments = [segment[:5] for segment in oracle.segments]
-    for j, state in enumerate(oracle.states):
-        home = jobs[j].home
-        if home is not None and state.sent is None and state.start is not None and state.finish is not None:
-            segments.append((j, home, jobs[j].processors, state.start, state.finish))
-    return _several(case, segments, {})
+    return _several(case, [segment[:5] for segment in oracle.segments], {})
 
 
 def _nodes(case: Case, variant: str) -> CaseSchedule:

@@ -386,6 +386,10 @@ class Oracle:
                     assert home is not None
                     self.clusters[home].local.remove(j)
                     self.disown(home, ("local", j))
+                    tasks = self.jobs[j].processors
+                    self.segments.append(
+                        Segment(j, home, self.taken(j), state.resume, self.now, False, tasks)
+                    )
                     state.left = Fraction(0)
                 else:
                     self.end_spell(j)

@@ -125,12 +125,9 @@ def adjacency(graph: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     for name in names:
         if name not in graph:
             raise ConfigurationError(f"graph: cluster {name!r} is missing; add it as a vertex")
-    place = {name: index for index, name in enumerate(names)}
-    matrix = np.zeros((len(names), len(names)), np.bool_)
-    for one, other in graph.edges():
-        if one == other:
-            raise ConfigurationError(f"graph: cluster {one!r} has an edge to itself; remove it")
-        matrix[place[one], place[other]] = matrix[place[other], place[one]] = True
+    for name, _ in nx.selfloop_edges(graph):
+        raise ConfigurationError(f"graph: cluster {name!r} has an edge to itself; remove it")
+    matrix: NDArray[np.bool_] = nx.to_numpy_array(graph, nodelist=names, weight=None) > 0
     return matrix
 
 
@@ -156,10 +153,9 @@ class Cliques:
     ends: NDArray[np.int64]
     cut_off: bool
 
-    def largest(self, processors: NDArray[Any]) -> int:
-        """Processors of the largest clique."""
-        sums = np.add.reduceat(np.asarray(processors, np.int64)[self.members], self.ends[:-1])
-        return int(sums.max())
+    def largest(self, processors: NDArray[Any], most: int) -> int:
+        """Processors of up to so many clusters of a clique together, of the clique that has most."""
+        return max(int(np.sort(processors[clique])[::-1][:most].sum()) for clique in self.each())
 
     def each(self) -> list[NDArray[np.int64]]:
         """The members of each clique."""

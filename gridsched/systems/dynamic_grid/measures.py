@@ -7,7 +7,7 @@ processor-seconds.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,28 +32,28 @@ TIMES = ("wait_time", "response_time", "bounded_slowdown")
 """Metrics of jobs of which users have means."""
 
 VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "jobs": (("users",), "jobs that ended", "1"),
-    "jobs_rejected": (("users",), "jobs that were rejected", "1"),
-    "jobs_stopped": (("users",), "jobs stopped far over their estimate", "1"),
-    "jobs_stranded": (("users",), "jobs left over at the end", "1"),
-    "jobs_sent": (("users",), "jobs that a local scheduler sent to the grid", "1"),
-    "wait_time_mean": (("users",), "mean wait time", "s"),
-    "response_time_mean": (("users",), "mean response time", "s"),
-    "bounded_slowdown_mean": (("users",), "mean bounded slowdown", "1"),
+    "jobs": (("home",), "jobs that ended", "1"),
+    "jobs_rejected": (("home",), "jobs that were rejected", "1"),
+    "jobs_stopped": (("home",), "jobs stopped far over their estimate", "1"),
+    "jobs_stranded": (("home",), "jobs left over at the end", "1"),
+    "jobs_sent": (("home",), "jobs that a local scheduler sent to the grid", "1"),
+    "wait_time_mean": (("home",), "mean wait time", "s"),
+    "response_time_mean": (("home",), "mean response time", "s"),
+    "bounded_slowdown_mean": (("home",), "mean bounded slowdown", "1"),
     "local_wait_time_mean": (("cluster",), "mean wait time of the jobs that ran as local jobs", "s"),
     "yield_wait_mean": (("cluster",), "mean wait for grid jobs to make place", "s"),
     "yield_wait_max": (("cluster",), "longest wait for grid jobs to make place", "s"),
     "jobs_yielded_to": (("cluster",), "local jobs that grid jobs made place for", "1"),
-    "flow_work": (("users", "cluster"), "work executed, by users and by cluster", "s"),
+    "flow_work": (("home", "cluster"), "work executed, by users and by cluster", "s"),
     "work_given": (("cluster",), "work of others that the cluster executed", "s"),
     "work_received": (("cluster",), "work of its users that other clusters executed", "s"),
     "work_balance": (("cluster",), "work received minus work given", "s"),
     "held_work": (("cluster",), "processor-seconds held while tasks were on their way", "s"),
-    "lost_work": (("users",), "work executed and lost", "s"),
-    "overhead_work": (("users",), "work executed because jobs ran on several clusters", "s"),
-    "suspensions": (("users",), "suspensions of grid jobs", "1"),
-    "migrations": (("users",), "migrations of grid jobs", "1"),
-    "tasks_moved": (("users",), "tasks that moved to neighbours", "1"),
+    "lost_work": (("home",), "work executed and lost", "s"),
+    "overhead_work": (("home",), "work executed because jobs ran on several clusters", "s"),
+    "suspensions": (("home",), "suspensions of grid jobs", "1"),
+    "migrations": (("home",), "migrations of grid jobs", "1"),
+    "tasks_moved": (("home",), "tasks that moved to neighbours", "1"),
     "tasks_out": (("cluster",), "tasks that left the cluster for a neighbour", "1"),
     "tasks_in": (("cluster",), "tasks that came from a neighbour", "1"),
     "evictions": (("cluster",), "parts of grid jobs that had to leave", "1"),
@@ -69,10 +69,14 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "share of the processors that jobs executed on, first to last submission",
         "1",
     ),
-    "multi_site_jobs": (("users",), "jobs that ran on several clusters at once", "1"),
+    "multi_site_jobs": (("home",), "jobs that ran on several clusters at once", "1"),
     "makespan": ((), "time from the first submission to the last end", "s"),
 }
-"""Variables of a summary besides messages: dimensions, long name and unit."""
+"""What is measured besides messages: dimensions, long name and unit.
+
+Those of one dimension are called so with `_home` or `_cluster` behind it: users of each cluster and of the
+grid, or clusters.
+"""
 
 MESSAGES: tuple[str, ...] = (
     "messages",
@@ -85,7 +89,7 @@ MESSAGES: tuple[str, ...] = (
     "messages_membership",
     "confirmations_refused",
 )
-"""Counts of messages that a run has as attributes, and its summary as variables."""
+"""Counts of messages that a run has as attributes, and its measures as variables."""
 
 
 TOTALS: dict[str, tuple[str, str]] = {
@@ -109,7 +113,7 @@ _SUMMED = (
     *("migrations", "tasks_moved", "multi_site_jobs", "lost_work", "overhead_work", "held_work"),
     *("tasks_out", "tasks_in", "evictions", "asked", "refused", "leaves", "proxies", "proxy_time"),
 )
-"""Variables of a summary whose sums over users or clusters are those of the run."""
+"""Measures whose sums over users or clusters are those of the run."""
 
 _BETTER_LESS = {
     *("jobs_rejected", "jobs_stopped", "jobs_stranded", "jobs_unfinished", "local_wait_time_mean"),
@@ -131,8 +135,8 @@ MEASURES: tuple[Measure, ...] = tuple(
 """Measures of dynamic grids, for studies, tables and figures."""
 
 
-def summarise_dynamic(run: xr.Dataset) -> xr.Dataset:
-    """Condense a run of a dynamic grid to the variables of `VARIABLES` and `MESSAGES`.
+def dynamic_measures(run: xr.Dataset) -> xr.Dataset:
+    """Condense a run of a dynamic grid to what it has of users, of clusters and as a whole.
 
     Parameters
     ----------
@@ -142,8 +146,9 @@ def summarise_dynamic(run: xr.Dataset) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        Dimensions `users` (the clusters, then `GRID_USERS`) and `cluster`; the attributes of the run.
-        Means are NaN where there are no jobs.
+        The variables of `VARIABLES`, on `home` (the clusters, then `GRID_USERS`) and `cluster`; without a
+        dimension those of `MESSAGES` and `TOTALS`, and sums over users or clusters. Also `adjacent` on `home`
+        and `cluster`. The attributes of the run. Means are NaN where there are no jobs.
 
     Raises
     ------
@@ -153,54 +158,23 @@ def summarise_dynamic(run: xr.Dataset) -> xr.Dataset:
     _require(run)
     values = _of_jobs(run) | _of_local_jobs(run) | _of_work(run) | _of_clusters(run)
     clusters = run["cluster"].to_numpy()
-    variables: dict[str, xr.Variable] = {}
+    labels = {"home": [*map(str, clusters), GRID_USERS], "cluster": clusters}
+    whole = xr.Dataset(coords=labels, attrs=run.attrs)
     for name, (dims, long_name, units) in VARIABLES.items():
+        ending = f"_{dims[0]}" if len(dims) == 1 else ""
         data = np.asarray(values[name], np.float64)
-        variables[name] = xr.Variable(dims, data, {"long_name": long_name, "units": units})
+        whole[name + ending] = (dims, data, {"long_name": long_name, "units": units})
     for name in MESSAGES:
-        attributes = {"long_name": name.replace("_", " "), "units": "1"}
-        variables[name] = xr.Variable((), float(run.attrs[name]), attributes)
-    coordinates = {
-        "users": ("users", _labels(run), {"long_name": "whose jobs"}),
-        "cluster": ("cluster", clusters, {"long_name": "cluster"}),
-    }
-    return xr.Dataset(variables, coordinates, run.attrs)
-
-
-def dynamic_measures(run: xr.Dataset) -> xr.Dataset:
-    """Variables of a summary, those of users and clusters with endings, beside those of the whole run.
-
-    Parameters
-    ----------
-    run : xarray.Dataset
-        A run of `scheduler.DynamicGrid`.
-
-    Returns
-    -------
-    xarray.Dataset
-        `name_home` on `home` and `name_cluster` on `cluster` for the variables of `summarise_dynamic`; their
-        sums, and the variables of `TOTALS`, without a dimension. `flow_work` and `adjacent` are on `home`
-        and `cluster`.
-    """
-    summary = summarise_dynamic(run)
-    endings: dict[tuple[Hashable, ...], str] = {("users",): "_home", ("cluster",): "_cluster"}
-    names = {name: f"{name}{endings.get(array.dims, '')}" for name, array in summary.data_vars.items()}
-    whole = summary.rename({old: new for old, new in names.items() if old != new}).rename(users="home")
-    clusters = run["cluster"].to_numpy()
-    adjacent = xr.DataArray(
-        run["adjacent"].to_numpy().astype(np.float64),
-        {"home": clusters, "cluster": clusters},
-        ("home", "cluster"),
-    )
-    whole["adjacent"] = adjacent.reindex(home=whole["home"], fill_value=0.0)
+        whole[name] = ((), float(run.attrs[name]), {"long_name": name.replace("_", " "), "units": "1"})
+    adjacent = np.vstack([run["adjacent"].to_numpy(), np.zeros((1, len(clusters)))])
+    whole["adjacent"] = (("home", "cluster"), adjacent.astype(np.float64))
     whole["cluster_processors_cluster"] = ("cluster", run["cluster_processors"].to_numpy().astype(np.float64))
-    sums = {name: float(summary[name].sum()) for name in _SUMMED}
-    for name, value in {**sums, **_of_run(run, summary)}.items():
-        whole[name] = xr.Variable((), value)
+    for name, value in {**{name: np.sum(values[name]) for name in _SUMMED}, **_of_run(run, values)}.items():
+        whole[name] = ((), float(value))
     return whole
 
 
-def _of_run(run: xr.Dataset, summary: xr.Dataset) -> dict[str, float]:
+def _of_run(run: xr.Dataset, values: Mapping[str, Any]) -> dict[str, float]:
     """The variables of `TOTALS`, and those of clusters over all clusters."""
     cost = float(run.attrs["parameter_migration_cost"])
     resume = str(run.attrs["parameter_resume_cost"])
@@ -209,10 +183,10 @@ def _of_run(run: xr.Dataset, summary: xr.Dataset) -> dict[str, float]:
     limit = float(run.attrs["parameter_superstep"]) + float(np.ceil(each * largest))
     home, ended = run["home_cluster"].to_numpy(), _ended(run)
     response = metrics.job_metrics(run)["response_time"][ended & (home >= 0)]
-    yielded = summary["jobs_yielded_to"].to_numpy()
-    waits = float(np.nansum(summary["yield_wait_mean"].to_numpy() * yielded))
+    yielded = values["jobs_yielded_to"]
+    waits = float(np.nansum(values["yield_wait_mean"] * yielded))
     wait = waits / yielded.sum() if yielded.sum() else np.nan
-    longest = {name: float(summary[name].max()) for name in ("yield_wait_max", "leave_time_max")}
+    longest = {name: float(np.fmax.reduce(values[name])) for name in ("yield_wait_max", "leave_time_max")}
     return {
         **longest,
         "yield_wait_mean": wait,
@@ -232,10 +206,6 @@ def _require(run: xr.Dataset) -> None:
             raise ConfigurationError(
                 f"run {run.attrs.get('title', '')!r}: no variable {name}; give a run of DynamicGrid"
             )
-
-
-def _labels(run: xr.Dataset) -> list[str]:
-    return [*map(str, run["cluster"].to_numpy()), GRID_USERS]
 
 
 def _users(run: xr.Dataset) -> Integers:

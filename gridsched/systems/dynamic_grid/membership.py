@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from numbers import Integral
 
 import numpy as np
@@ -88,11 +88,7 @@ def leased(begin: int, length: int, renewals: Sequence[bool]) -> Stay:
     """
     if length < 1:
         raise ConfigurationError(f"lease: it ends {length} s after it starts; use a length of 1 s or more")
-    count = 1
-    for renewed in renewals:
-        if not renewed:
-            break
-        count += 1
+    count = 1 + len(list(takewhile(bool, renewals)))
     ends = [begin + length * (k + 1) for k in range(count)]
     return Stay(begin=begin, end=ends[-1], leases=ends)
 
@@ -151,7 +147,7 @@ def _draw_stays(
     """Stays of one cluster."""
     stays: list[Stay] = []
     begin = 0
-    while True:
+    while begin <= horizon:
         if lease is None:
             end = begin + max(1, int(np.ceil(random.exponential(mean_stay))))
             leases: list[int] = []
@@ -160,14 +156,11 @@ def _draw_stays(
             end = begin + lease * min(count, _MAX_RENEWALS)
             leases = list(range(begin + lease, min(end, horizon + lease) + 1, lease))
         if end > horizon:
-            # the last stay has no end; what leases it would have is of no interest
-            stays.append(Stay(begin=begin))
-            return stays
+            break
         stays.append(Stay(begin=begin, end=end, leases=leases))
         begin = end + max(1, int(np.ceil(random.exponential(mean_absence))))
-        if begin > horizon:
-            stays.append(Stay(begin=begin))
-            return stays
+    # the last stay has no end; what leases it would have is of no interest
+    return [*stays, Stay(begin=begin)]
 
 
 def member_events(names: Sequence[str], membership: Membership | None) -> NDArray[np.void]:
@@ -205,14 +198,3 @@ def _events_of(i: int, stay: Stay) -> list[tuple[int, int, int, int, int]]:
     if stay.end is not None:
         rows.append((int(stay.end), i, dynamic_state.LEAVE, int(stay.end), -1))
     return rows
-
-
-def present(names: Sequence[str], membership: Membership | None, until: int) -> list[list[tuple[int, int]]]:
-    """Times (from, until) in which each cluster belongs to the grid, up to a time."""
-    stays = membership or {}
-    times: list[list[tuple[int, int]]] = []
-    for name in names:
-        own = sorted(stays.get(name, [Stay()]), key=lambda stay: stay.begin)
-        ends = [until if stay.end is None else min(stay.end, until) for stay in own]
-        times.append([(s.begin, end) for s, end in zip(own, ends, strict=True) if s.begin < end])
-    return times

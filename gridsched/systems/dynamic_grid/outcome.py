@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.engine.job_lifecycle import Fate, Lifecycles
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.platform import Cluster
 from gridsched.results import Schedule, Variable, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
+from gridsched.systems.dynamic_grid.kernels import state
 from gridsched.systems.dynamic_grid.membership import Membership
-from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, checkpoints_of, paces_of
-from gridsched.systems.job_outcomes import JobOutcome, outage_variables, outages_of, outcome_variables
+from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, checkpoints_of
+from gridsched.systems.job_outcomes import (
+    JobOutcome,
+    needs_lifecycles,
+    outage_variables,
+    outages_of,
+    outcome_variables,
+)
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -80,7 +84,6 @@ def outcome(
     entry: NDArray[np.int64],
     options: DynamicGrid,
     done: DynamicSchedule,
-    lifecycles: Lifecycles | None = None,
 ) -> Schedule:
     """The schedule of a run, with what happened to each job, cluster and proxy.
 
@@ -96,78 +99,70 @@ def outcome(
         Parameters.
     done : DynamicSchedule
         What happened.
-    lifecycles : Lifecycles, optional
-        Further events of the jobs, if nodes failed, users gave up or jobs waited for others.
     """
-    home, clusters, progress = submission.home, submission.clusters, done.progress
-    segments = _segments(home, jobs, clusters, done)
-    estimate = as_local_jobs(jobs["estimate"], entry, clusters)
-    whole_run = as_local_jobs(jobs["run"], entry, clusters)
-    mixed = paces_of([cluster.speed for cluster in clusters]) is not None
-    if mixed:
-        run_time = _run_time_at_speeds(whole_run, estimate, options, progress)
-    else:
-        run_time = _run_time(jobs, options, progress)
-    stopped = _is_stopped(jobs, whole_run, estimate, options, progress)
-    became = _outcome(stopped, progress)
-    if lifecycles is not None:
-        became[np.isin(lifecycles.jobs["fate"], _LEFT)] = LEFT
-    executed = progress["single"] + progress["multi"] + _local_time(segments, progress)
-    started = progress["start"] >= 0
+    clusters, grid = submission.clusters, done.grid
+    progress, requests = grid.progress, grid.requests
+    segments = done.segments
+    by = [segments[name] for name in ("held", "cluster", "start", "job")]
+    segments = segments[np.lexsort(by)]
+    run, estimate = (as_local_jobs(jobs[name], entry, clusters) for name in ("run", "estimate"))
+    local_run = options.stopped_at(run, estimate)
+    mixed = done.options.work != done.options.scale
+    run_time = (_run_time_at_speeds if mixed else _run_time)(local_run, done)
+    stopped = np.where(progress["sent"] >= 0, requests["run"] < jobs["run"], local_run < run)
+    became = _outcome(stopped, done)
+    extra_work = np.where(progress["start"] >= 0, progress["executed"] - run_time, 0) * jobs["processors"]
     columns = {
         "outcome": became,
-        "reach_processors": _reach(home, jobs, clusters, became, done),
+        "reach_processors": _reach(submission.home, became, done),
         "sent_time": progress["sent"],
         "head_time": progress["headed"],
         "yield_time": progress["yielded"],
-        "suspensions": progress["suspensions"],
-        "migrations": progress["migrations"],
-        "tasks_moved": progress["tasks_moved"],
         "multi_site_time": progress["multi"],
-        "extra_work": np.where(started, (executed - run_time) * jobs["processors"], 0),
-        "lost_work": _lost_work(segments, progress, clusters, options),
-        "kept_from": progress["kept_from"],
+        "extra_work": extra_work,
+        "lost_work": (progress["executed"] - progress["kept"]) * jobs["processors"],
+        **{name: progress[name] for name in ("suspensions", "migrations", "tasks_moved", "kept_from")},
     }
+    end_time = np.full(len(jobs), results.NO_TIME, np.int64)
+    np.maximum.at(end_time, segments["job"], segments["end"])
+    variables, counters = _fates(submission, done, became, extra_work, segments)
+    held = "whether processors are held without execution: tasks move"
+    variables = {
+        "segment_held": ("segment", segments["held"].copy(), held, "1"),
+        **(of_tasks(segments["tasks"].copy()) if any(each.unit > 1 for each in clusters) else {}),
+        **variables,
+        **_described("", "job", _JOB_VARIABLES, columns),
+        **_of_clusters(done),
+    }
+    if mixed:
+        # In whole seconds of its own cluster a local job may end before it is stopped, and at speed 1 be so
+        work = np.where(stopped, requests["run"], jobs["run"])
+        variables["work_time"] = ("job", work, "run time as at speed 1", "s")
     messages = _messages(done)
-    fates: dict[str, Variable] = {}
-    counts: dict[str, int] = {}
-    if lifecycles is not None:
-        fates, counts = _fates(submission, lifecycles, done, columns, segments)
     return Schedule(
         start_time=progress["start"],
-        end_time=_end_time(segments, progress),
+        end_time=end_time,
         run_time=run_time,
         estimate=estimate,
         segments=segments,
-        variables={
-            "segment_held": (
-                "segment",
-                segments["held"],
-                "whether processors are held without execution: tasks move",
-                "1",
-            ),
-            **(of_tasks(segments["tasks"].copy()) if any(each.unit > 1 for each in clusters) else {}),
-            **fates,
-            **_described("", "job", _JOB_VARIABLES, columns),
-            **(_work_time(jobs, stopped, options) if mixed else {}),
-            **_of_clusters(done),
-        },
+        variables=variables,
         counters={
             "membership": _as_text(submission.platform.membership),
-            "jobs_rejected": int((became == REJECTED).sum()),
-            "jobs_sent": int(done.clusters["sent"].sum()),
-            "jobs_stopped": int((became == STOPPED).sum()),
-            "jobs_stranded": int((became == STRANDED).sum()),
-            "cliques": done.cliques,
-            "cliques_cut_off": int(done.cut_off),
-            "largest_clique": done.largest_clique,
-            "corrections": done.corrections,
-            **{name: count for name, count in messages.items() if name != "messages"},
-            **counts,
+            **{f"jobs_{name}": int((became == OUTCOMES.index(name)).sum()) for name in _COUNTED},
+            "jobs_sent": messages["messages_sent_jobs"],
+            "cliques": len(grid.clique_ends) - 1,
+            "cliques_cut_off": int(done.cliques.cut_off),
+            "largest_clique": done.options.reach,
+            "corrections": _corrections(done),
+            **messages,
+            **counters,
         },
-        messages=float(messages["messages"]),
+        messages=float(sum(messages.values()) - messages["confirmations_refused"]),
     )
 
+
+_COUNTED = ("rejected", "stopped", "stranded")
+"""Outcomes of which a run counts the jobs."""
 
 _LEFT = (int(Fate.GAVE_UP), int(Fate.NEVER_ELIGIBLE), int(Fate.LOST))
 """Fates of jobs that neither ended nor wait."""
@@ -175,30 +170,26 @@ _LEFT = (int(Fate.GAVE_UP), int(Fate.NEVER_ELIGIBLE), int(Fate.LOST))
 
 def _fates(
     submission: Submission,
-    lifecycles: Lifecycles,
     done: DynamicSchedule,
-    columns: dict[str, NDArray[Any]],
+    became: NDArray[np.int64],
+    extra_work: NDArray[np.int64],
     segments: RecordArray,
 ) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters that with the outcomes of jobs and nodes, and how work was saved."""
-    fate = np.where(columns["outcome"] == STRANDED, int(Fate.STARVED), lifecycles.jobs["fate"])
-    variables, counters = outcome_variables(
-        submission.workload,
-        JobOutcome(
-            fate=fate,
-            killed=done.killed,
-            extra_work=columns["extra_work"],
-            eligible_time=lifecycles.jobs["eligible"].copy(),
-        ),
+    """Variables and counters with the outcomes of jobs and nodes, for runs in which there are such."""
+    if not needs_lifecycles(submission.clusters, submission.workload):
+        return {}, {}
+    lives = done.grid.lifecycles.jobs
+    outcomes = JobOutcome(
+        fate=np.where(became == STRANDED, int(Fate.STARVED), lives["fate"]),
+        killed=done.grid.progress["killed"].copy(),
+        extra_work=extra_work,
+        eligible_time=lives["eligible"].copy(),
     )
+    variables, counters = outcome_variables(submission.workload, outcomes)
     interval, pause = checkpoints_of(submission.clusters)
+    killed = segments["killed"].copy()
     variables |= {
-        "segment_killed": (
-            "segment",
-            segments["killed"].copy(),
-            "whether a failing node ended it",
-            "1",
-        ),
+        "segment_killed": ("segment", killed, "whether a failing node ended it", "1"),
         "cluster_checkpoint_interval": ("cluster", interval, "work between checkpoints, 0 without", "s"),
         "cluster_checkpoint_cost": ("cluster", pause, "time that a checkpoint takes", "s"),
         **outage_variables(outages_of(tuple(submission.clusters))),
@@ -225,177 +216,86 @@ def _described(
     }
 
 
-def _segments(
-    home: NDArray[np.int64], jobs: RecordArray, clusters: Sequence[Cluster], done: DynamicSchedule
-) -> RecordArray:
-    """Segments of all jobs, in order of job, start and cluster."""
-    local = np.flatnonzero((done.progress["sent"] < 0) & (done.starts >= 0))
-    own = np.zeros(len(local), dynamic_state.SEGMENT)
-    own["job"] = local
-    own["cluster"] = home[local]
-    own["tasks"] = jobs["processors"][local]
-    for i, cluster in enumerate(clusters):
-        here = own["cluster"] == i
-        own["processors"][here] = cluster.allocation(own["tasks"][here])
-    own["start"] = done.starts[local]
-    own["end"] = done.progress["finish"][local]
-    segments = np.concatenate([own, done.segments])
-    return segments[np.lexsort((segments["held"], segments["cluster"], segments["start"], segments["job"]))]
-
-
-def _run_time(jobs: RecordArray, options: DynamicGrid, progress: RecordArray) -> NDArray[np.int64]:
+def _run_time(local_run: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
     """Seconds that each job runs on one cluster; of one that is stranded, whole seconds done and kept."""
-    run = options.stopped_at(jobs["run"], jobs["estimate"])
-    scale = round(options.overhead * dynamic_state.UNIT)
-    left = -(-progress["left"] // scale)
-    return np.where(
-        (progress["state"] == dynamic_state.GRID_QUEUE) & (progress["start"] >= 0), run - left, run
-    )
+    progress = done.grid.progress
+    stranded = (progress["state"] == state.GRID_QUEUE) & (progress["start"] >= 0)
+    return local_run - np.where(stranded, -(-progress["left"] // done.options.scale), 0)
 
 
-def _run_time_at_speeds(
-    run: NDArray[np.int64], estimate: NDArray[np.int64], options: DynamicGrid, progress: RecordArray
-) -> NDArray[np.int64]:
+def _run_time_at_speeds(local_run: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
     """Seconds that each job ran where speeds differ; of a grid job without overhead and what was lost.
 
     Of a job that did not run, those at its home, or at speed 1.
     """
-    scale = round(options.overhead * dynamic_state.UNIT)
-    finished = progress["state"] == dynamic_state.FINISHED
-    served = np.where(finished, -(-progress["served"] // scale), progress["served"] // scale)
+    progress, scale = done.grid.progress, done.options.scale
+    # the last second of a job that has ended counts in full
+    spare = np.where(progress["state"] == state.FINISHED, scale - 1, 0)
     in_grid = (progress["sent"] >= 0) & (progress["start"] >= 0)
-    return np.where(in_grid, served, options.stopped_at(run, estimate))
+    return np.where(in_grid, (progress["served"] + spare) // scale, local_run)
 
 
-def _is_stopped(
-    jobs: RecordArray,
-    run: NDArray[np.int64],
-    estimate: NDArray[np.int64],
-    options: DynamicGrid,
-    progress: RecordArray,
-) -> NDArray[np.bool_]:
-    """Whether each job is stopped if it runs, as a grid job or as a local one."""
-    as_grid_job = options.stopped_at(jobs["run"], jobs["estimate"]) < jobs["run"]
-    as_local_job = options.stopped_at(run, estimate) < run
-    return np.where(progress["sent"] >= 0, as_grid_job, as_local_job)
-
-
-def _work_time(jobs: RecordArray, stopped: NDArray[np.bool_], options: DynamicGrid) -> dict[str, Variable]:
-    """Run times as at speed 1, up to where jobs are stopped.
-
-    In whole seconds of its own cluster a local job may end before it is stopped, and at speed 1 be stopped.
-    """
-    run = np.where(stopped, options.stopped_at(jobs["run"], jobs["estimate"]), jobs["run"])
-    return {"work_time": ("job", run, "run time as at speed 1", "s")}
-
-
-def _outcome(stopped: NDArray[np.bool_], progress: RecordArray) -> NDArray[np.int64]:
+def _outcome(stopped: NDArray[np.bool_], done: DynamicSchedule) -> NDArray[np.int64]:
     """Outcome of each job."""
     ended = np.where(stopped, STOPPED, FINISHED)
-    outcome = np.where(progress["state"] == dynamic_state.FINISHED, ended, STRANDED)
-    return np.where(progress["state"] == dynamic_state.REJECTED, REJECTED, outcome).astype(np.int64)
+    states, fates = done.grid.progress["state"], done.grid.lifecycles.jobs["fate"]
+    found = [np.isin(fates, _LEFT), states == state.REJECTED, states == state.FINISHED]
+    return np.select(found, [LEFT, REJECTED, ended], STRANDED).astype(np.int64)
 
 
-def _reach(
-    home: NDArray[np.int64],
-    jobs: RecordArray,
-    clusters: Sequence[Cluster],
-    outcome: NDArray[np.int64],
-    done: DynamicSchedule,
-) -> NDArray[np.int64]:
+def _reach(home: NDArray[np.int64], became: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
     """Processors of the largest clique that each job may use.
 
     Of a job whose cluster was not in the grid when it was rejected, those of the cluster; of stranded ones,
     those that were left in the end.
     """
-    processors = np.array([cluster.processors for cluster in clusters], np.int64)
-    reach = np.where(outcome == STRANDED, done.remaining, done.largest_clique)
-    alone = (outcome == REJECTED) & (jobs["processors"] <= done.largest_clique)
-    return np.where(alone, processors[home], reach)
+    largest = done.options.reach
+    reach = np.where(became == STRANDED, done.remaining, largest)
+    alone = (became == REJECTED) & (done.grid.requests["processors"] <= largest)
+    return np.where(alone, done.grid.clusters["processors"][home], reach)
 
 
-def _local_time(segments: RecordArray, progress: RecordArray) -> NDArray[np.int64]:
-    """Seconds that each job was executed as a local job."""
-    sent = progress["sent"][segments["job"]]
-    local = (sent < 0) | (segments["start"] < sent)
-    total = np.zeros(len(progress), np.int64)
-    np.add.at(total, segments["job"][local], (segments["end"] - segments["start"])[local])
-    return total
+def _corrections(done: DynamicSchedule) -> int:
+    """How often estimates were exceeded, where local schedulers look at expected ends."""
+    count = done.grid.clock["corrections"].sum() + done.grid.state["corrections"].sum()
+    return int(count) if done.options.looks else 0
 
 
-def _lost_work(
-    segments: RecordArray, progress: RecordArray, clusters: Sequence[Cluster], options: DynamicGrid
-) -> NDArray[np.int64]:
-    """Processor-seconds of each job that were executed and lost, those since its last checkpoint included."""
-    seconds = segments["end"] - segments["start"]
-    lost = segments["start"] < progress["kept_from"][segments["job"]]
-    if not options.checkpoint:
-        # of what it was as a local job, too
-        lost |= segments["start"] < progress["sent"][segments["job"]]
-    killed = segments["killed"] != 0
-    since = np.where(killed, seconds - _saved(segments, killed, clusters), 0)
-    work = np.where(segments["held"] == 0, np.where(lost, seconds, since), 0) * segments["tasks"]
-    total = np.zeros(len(progress), np.int64)
-    np.add.at(total, segments["job"], work)
-    return total
-
-
-def _saved(
-    segments: RecordArray, killed: NDArray[np.bool_], clusters: Sequence[Cluster]
-) -> NDArray[np.int64]:
-    """Seconds of each killed segment that the last checkpoint has; its clusters save a spell together."""
-    interval, pause = checkpoints_of(clusters)
-    spells: dict[tuple[int, int], list[int]] = {}
-    for k in np.flatnonzero(killed).tolist():
-        spells.setdefault((int(segments["job"][k]), int(segments["start"][k])), []).append(k)
-    saved = np.zeros(len(segments), np.int64)
-    for rows in spells.values():
-        there = segments["cluster"][rows]
-        often = interval[there][interval[there] > 0]
-        if len(often):
-            length = int(segments["end"][rows[0]] - segments["start"][rows[0]])
-            saved[rows] = often.min() * (length // (often.min() + pause[there].max()))
-    return saved
-
-
-def _end_time(segments: RecordArray, progress: RecordArray) -> NDArray[np.int64]:
-    """Last end of the segments of each job."""
-    end = np.full(len(progress), results.NO_TIME, np.int64)
-    np.maximum.at(end, segments["job"], segments["end"])
-    return end
+def _reports(done: DynamicSchedule) -> int:
+    """Reports that clusters sent until the last job ended, whether or not they contained anything new."""
+    period, events = done.options.status_period, done.grid.events
+    if period == 0:
+        return int(done.grid.clusters["changes"].sum())
+    last = done.grid.progress["finish"].max(initial=-1) + 1
+    joins, leaves = events["kind"] == state.JOIN, events["kind"] == state.LEAVE
+    # reports of all before a time are at multiples of the period
+    before = -(-np.minimum(events["time"], last) // period)
+    regular = before[leaves].sum() - before[joins].sum() - (-last // period) * (joins.sum() - leaves.sum())
+    return int(regular + (joins & (events["time"] < last) & (events["time"] % period != 0)).sum())
 
 
 def _messages(done: DynamicSchedule) -> dict[str, int]:
-    """Messages of each kind between clusters and the grid scheduler, and all together."""
-    clusters, progress = done.clusters, done.progress
-    counts = {
-        "messages_reports": done.reports,
-        "messages_confirmations": int(clusters["asked"].sum()),
-        "messages_dispatches": done.dispatches,
-        "messages_inquiries": int(clusters["inquiries"].sum()),
-        "messages_returns": int(progress["suspensions"].sum()),
-        "messages_sent_jobs": int(clusters["sent"].sum()),
-        "messages_membership": len(done.events),
-    }
+    """Messages of each kind between clusters and the grid scheduler, and how many were refused."""
+    clusters = done.grid.clusters
     return {
-        **counts,
-        "messages": sum(counts.values()),
+        "messages_reports": _reports(done),
+        "messages_confirmations": int(clusters["asked"].sum()),
+        "messages_dispatches": int(done.grid.clock["dispatches"][0]),
+        "messages_inquiries": int(clusters["inquiries"].sum()),
+        "messages_returns": int(done.grid.progress["suspensions"].sum()),
+        "messages_sent_jobs": int(clusters["sent"].sum()),
+        "messages_membership": len(done.grid.events),
         "confirmations_refused": int(clusters["refused"].sum()),
     }
 
 
 def _of_clusters(done: DynamicSchedule) -> dict[str, Variable]:
     """What is known of clusters, the graph, members and proxies."""
-    events = done.events.copy()
+    events, adjacent = done.grid.events.copy(), done.grid.adjacent.astype(np.int8)
     events["lease"][events["lease"] == FOREVER] = -1
     return {
-        **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.clusters),
-        "adjacent": (
-            ("cluster", "neighbour"),
-            done.adjacent.astype(np.int8),
-            "whether two clusters are neighbours",
-            "1",
-        ),
+        **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.grid.clusters),
+        "adjacent": (("cluster", "neighbour"), adjacent, "whether two clusters are neighbours", "1"),
         **_described("event_", "event", _EVENT_VARIABLES, events),
         **_described("proxy_", "proxy", _PROXY_VARIABLES, done.proxies),
     }

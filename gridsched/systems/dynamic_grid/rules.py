@@ -96,10 +96,13 @@ class _Segments:
         if "work_time" not in dataset:
             return np.ones_like(self.spell)
         speed = np.maximum(np.rint(dataset["cluster_speed"].to_numpy() * _UNIT), 1).astype(np.int64)
-        slowest = np.full(int(self.spell.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-        np.minimum.at(slowest, self.spell, speed[self.cluster])
-        pace: Integers = slowest[self.spell]
-        return pace
+        return self._in_spell(np.minimum, speed[self.cluster])
+
+    def _in_spell(self, reduce: np.ufunc, values: Integers) -> Integers:
+        """Smallest or largest value of all segments of the spell of each."""
+        first = np.flatnonzero(np.diff(self.spell, prepend=-1))
+        found: Integers = reduce.reduceat(values, first)[self.spell]
+        return found
 
     def _worked(self, dataset: xr.Dataset) -> Integers:
         seconds: Integers = self.end - self.start
@@ -107,18 +110,13 @@ class _Segments:
             return seconds
         none = np.iinfo(np.int64).max
         given = dataset["cluster_checkpoint_interval"].to_numpy()
-        interval = np.full(int(self.spell.max(initial=-1)) + 1, none)
-        pause = np.zeros_like(interval)
-        np.minimum.at(interval, self.spell, np.where(given > 0, given, none)[self.cluster])
-        np.maximum.at(pause, self.spell, dataset["cluster_checkpoint_cost"].to_numpy()[self.cluster])
-        saves = interval[self.spell] < none
-        every = np.where(saves, interval[self.spell], 1)
-        rounds = seconds // (every + pause[self.spell])
-        last = np.where(
-            self.killed != 0, 0, np.minimum(seconds - rounds * (every + pause[self.spell]), every)
-        )
-        without = np.where(self.killed != 0, 0, seconds)
-        worked: Integers = np.where(saves, rounds * every + last, without)
+        interval = self._in_spell(np.minimum, np.where(given > 0, given, none)[self.cluster])
+        pause = self._in_spell(np.maximum, dataset["cluster_checkpoint_cost"].to_numpy()[self.cluster])
+        saves = interval < none
+        every = np.where(saves, interval, 1)
+        rounds = seconds // (every + pause)
+        since = np.where(saves, np.minimum(seconds - rounds * (every + pause), every), seconds)
+        worked: Integers = np.where(saves, rounds * every, 0) + np.where(self.killed != 0, 0, since)
         return worked
 
     def _begin(self) -> Integers:

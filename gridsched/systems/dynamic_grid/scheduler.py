@@ -84,7 +84,7 @@ Clusters that leave
 * Jobs that are still with the grid scheduler when nothing happens any more, since the clusters that are left
   cannot hold them, are counted as stranded.
 
-Nodes that fail, of which the paper has none (`kernels.failures`)
+Nodes that fail, of which the paper has none (`kernels.outages`, `kernels.processors`)
 
 * Schedulers count processors. Where nodes fail, it is known besides which ones a job has: those who start at
   an instant get the lowest ones that are free at its end, in order of job numbers, local jobs, parts of grid
@@ -109,7 +109,7 @@ Users who give up, and jobs that wait for others
 * A user gives up a job that has never started, in a local queue or in NJ. A job that is eligible comes to its
   local queue or to NJ as if it were submitted then, and is rejected by what belongs to the grid then.
 
-What happens in which order at one instant is said in `kernels.loop` and `kernels.failures`.
+What happens in which order at one instant is said in `kernels.loop`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import xarray as xr
@@ -139,26 +139,8 @@ from gridsched.systems.dynamic_grid.measures import dynamic_measures
 from gridsched.systems.dynamic_grid.outcome import outcome
 from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
-from gridsched.systems.job_outcomes import lifecycles_of, needs_lifecycles
+from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.traces.cleaning import LONGEST_TIME
-
-PreferName = Literal["wait", "migrate"]
-VictimsName = Literal["fitting", "latest"]
-PlacementName = Literal["tightest", "emptiest"]
-NewJobsName = Literal["any", "first"]
-PriorityName = Literal["blocked", "strict"]
-OffersName = Literal["unclaimed", "all"]
-ReleaseName = Literal["suspended", "moved"]
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "prefer": get_args(PreferName),
-    "victims": get_args(VictimsName),
-    "placement": get_args(PlacementName),
-    "new_jobs": get_args(NewJobsName),
-    "priority": get_args(PriorityName),
-    "offers": get_args(OffersName),
-    "release": get_args(ReleaseName),
-}
 
 _WORK = np.dtype([(name, np.int64) for name in ("submit", "run", "estimate", "processors")])
 """Jobs whose times at speed 1 may be longer than the engine's other jobs."""
@@ -236,13 +218,13 @@ class DynamicGrid(Scheduler):
     stop_factor: float | None = None
     migration: bool = True
     checkpoint: bool = True
-    prefer: PreferName = "wait"
-    victims: VictimsName = "fitting"
-    placement: PlacementName = "tightest"
-    new_jobs: NewJobsName = "any"
-    priority: PriorityName = "blocked"
-    offers: OffersName = "unclaimed"
-    release: ReleaseName = "suspended"
+    prefer: Literal["wait", "migrate"] = "wait"
+    victims: Literal["fitting", "latest"] = "fitting"
+    placement: Literal["tightest", "emptiest"] = "tightest"
+    new_jobs: Literal["any", "first"] = "any"
+    priority: Literal["blocked", "strict"] = "blocked"
+    offers: Literal["unclaimed", "all"] = "unclaimed"
+    release: Literal["suspended", "moved"] = "suspended"
     most_sites: int | None = None
     heed_leases: bool = False
     most_cliques: int = MAX_CLIQUES
@@ -266,8 +248,9 @@ class DynamicGrid(Scheduler):
     uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {"migration delay": {"migration_cost": 1.0}}
 
     def __post_init__(self) -> None:
-        for key, words in _WORDS.items():
-            if getattr(self, key) not in words:
+        for key, kind in get_type_hints(type(self)).items():
+            words = get_args(kind) if get_origin(kind) is Literal else ()
+            if words and getattr(self, key) not in words:
                 raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
         for key, low in (("delta_t", 0), ("superstep", 1), ("status_period", 0)):
             _check_whole(key, getattr(self, key), low, LONGEST_TIME, optional=key == "delta_t")
@@ -322,8 +305,6 @@ class DynamicGrid(Scheduler):
             links = grid_graph(submission.platform.names, self.graph)
         drawn = np.random.default_rng(submission.seed).random(len(jobs)) < self.grid_share
         entry = np.where(drawn, GRID, home)
-        failure_aware = needs_lifecycles(clusters, submission.workload)
-        lifecycles = lifecycles_of(submission, np.zeros(len(jobs), np.bool_)) if failure_aware else None
         done = schedule_dynamic_grid(
             jobs,
             entry,
@@ -336,9 +317,9 @@ class DynamicGrid(Scheduler):
             else [named_policy(self.policy)] * len(clusters),
             labels=labels_of(submission.workload),
             overrun=submission.conventions.overrun,
-            lifecycles=lifecycles,
+            lifecycles=lifecycles_of(submission, np.zeros(len(jobs), np.bool_)),
         )
-        return outcome(submission, jobs, entry, self, done, lifecycles)
+        return outcome(submission, jobs, entry, self, done)
 
     @classmethod
     def rules(cls, run: xr.Dataset) -> list[str]:

@@ -27,7 +27,7 @@ from gridsched.platform import Platform
 from gridsched.presentation.sections import study_section
 from gridsched.simulation import simulate
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
-from gridsched.systems.dynamic_grid.measures import summarise_dynamic
+from gridsched.systems.dynamic_grid.measures import dynamic_measures
 from gridsched.systems.dynamic_grid.membership import Stay, draw_membership
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.workloads import Workload
@@ -323,14 +323,14 @@ def test_runs_are_those_of_the_library(
             found = mean_of(dataset, "response_time_mean", group=f"users of {group}", **where)
             assert found == pytest.approx(response[own].mean())
         whole = dataset.sel(where).isel(replicate=0, estimates=0)
-        summary = summarise_dynamic(run)
+        summary = dynamic_measures(run)
         assert float(whole["suspensions"].sel(group=ALL)) == float(run["suspensions"].sum())
         for cluster in names:
             group = f"cluster {cluster}"
             for name in ("work_given", "yield_wait_max"):
-                expected = float(summary[name].sel(cluster=cluster))
+                expected = float(summary[f"{name}_cluster"].sel(cluster=cluster))
                 assert float(whole[name].sel(group=group)) == pytest.approx(expected, nan_ok=True)
-            flow = float(summary["flow_work"].sel(users="grid", cluster=cluster))
+            flow = float(summary["flow_work"].sel(home="grid", cluster=cluster))
             assert float(whole["flow_work"].sel(group=f"grid to {cluster}")) == flow
         linked = float(whole["adjacent"].sel(group="north to south"))
         assert linked == given_["links"].has_edge("north", "south")

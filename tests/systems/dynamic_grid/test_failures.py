@@ -201,7 +201,7 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
     done, lifecycles = scheduled(failing)
     assert of_engine(done, naive) == of_oracle(naive)
     assert lifecycles.jobs["fate"].tolist() == [int(FATES[state.fate]) for state in naive.states]
-    assert done.killed.tolist() == [state.killed for state in naive.states]
+    assert done.grid.progress["killed"].tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
     eligible: Any = lifecycles.jobs["eligible"][entered]
     assert eligible.tolist() == [state.eligible for state in naive.states if state.entry > 0]
@@ -422,5 +422,5 @@ def test_conformance_a_cluster_has_left_when_tasks_have_left_its_drained_nodes()
     )
     clusters = [Cluster(name="c0", processors=4), cluster]
     done, _ = scheduled(FailureCase(case, clusters, [Life()] * 2, "fcfs"))
-    left = done.events[done.events["kind"] == dynamic_state.LEAVE]
+    left = done.grid.events[done.grid.events["kind"] == dynamic_state.LEAVE]
     assert left[["cluster", "time", "done"]].tolist() == [(1, 5, 6)]

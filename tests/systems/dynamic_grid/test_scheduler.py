@@ -31,7 +31,7 @@ from gridsched.systems.dynamic_grid.measures import (
     MESSAGES,
     TOTALS,
     VARIABLES,
-    summarise_dynamic,
+    dynamic_measures,
 )
 from gridsched.systems.dynamic_grid.membership import Membership, Stay, draw_membership, leased, member_events
 from gridsched.systems.dynamic_grid.outcome import OUTCOMES, REJECTED, STOPPED, STRANDED
@@ -117,13 +117,13 @@ def schedule(
 
 
 def segments(done: DynamicSchedule, job: int) -> list[tuple[int, ...]]:
-    """Cluster, processors, start, end and whether it was only held, of each segment of a grid job."""
+    """Cluster, processors, start, end and whether it was only held, of each segment of a job."""
     own = done.segments[done.segments["job"] == job]
     return sorted(tuple(int(s[n]) for n in ("cluster", "processors", "start", "end", "held")) for s in own)
 
 
 def times(done: DynamicSchedule) -> list[tuple[int, int]]:
-    return [(int(p["start"]), int(p["finish"])) for p in done.progress]
+    return [(int(p["start"]), int(p["finish"])) for p in done.grid.progress]
 
 
 def job(
@@ -282,12 +282,16 @@ def of_oracle(naive: Oracle) -> dict[str, Any]:
 def of_engine(done: DynamicSchedule, naive: Oracle) -> dict[str, Any]:
     parts = ("job", "cluster", "processors", "start", "end", "held", "tasks", "killed")
     proxies = ("job", "cluster", "tasks", "begin", "end")
-    left = done.events[(done.events["kind"] == dynamic_state.LEAVE) & (done.events["done"] >= 0)]
+    left = done.grid.events[
+        (done.grid.events["kind"] == dynamic_state.LEAVE) & (done.grid.events["done"] >= 0)
+    ]
     return {
-        "jobs": [(STATES[p["state"]], *(int(p[n]) for n in (*COUNTS, *INSTANTS))) for p in done.progress],
+        "jobs": [
+            (STATES[p["state"]], *(int(p[n]) for n in (*COUNTS, *INSTANTS))) for p in done.grid.progress
+        ],
         "segments": sorted(tuple(int(s[n]) for n in parts) for s in done.segments),
         "proxies": sorted(tuple(int(p[n]) for n in proxies) for p in done.proxies),
-        "counts": {name: int(done.clusters[name].sum()) for name in naive.count},
+        "counts": {name: int(done.grid.clusters[name].sum()) for name in naive.count},
         "left": sorted((int(e["cluster"]), int(e["time"]), int(e["done"])) for e in left),
     }
 
@@ -310,7 +314,7 @@ def test_engine_equals_the_oracle(alike: bool, data: st.DataObject) -> None:
     )
     assert of_engine(done, naive) == of_oracle(naive)
     # What is left over in the end could not be held by the clusters that are left.
-    for j in np.flatnonzero(done.progress["state"] == dynamic_state.GRID_QUEUE):
+    for j in np.flatnonzero(done.grid.progress["state"] == dynamic_state.GRID_QUEUE):
         assert case.jobs[j].processors > done.remaining
 
 
@@ -325,21 +329,21 @@ def test_conformance_first_job_waits_within_delta_t() -> None:
     jobs = [job(0, 10, 4, 0), job(2, 5, 4, 0)]
     done = schedule(jobs, [4, 4], options=replace(SIMPLE, delta_t=8))
     assert times(done) == [(0, 10), (10, 15)]
-    assert done.clusters["sent"].sum() == 0
+    assert done.grid.clusters["sent"].sum() == 0
 
 
 def test_conformance_first_job_goes_to_the_grid_if_it_would_wait_longer() -> None:
     jobs = [job(0, 10, 4, 0), job(2, 5, 4, 0)]
     done = schedule(jobs, [4, 4], options=replace(SIMPLE, delta_t=7))
     assert segments(done, 1) == [(1, 4, 2, 7, 0)]
-    assert int(done.progress["sent"][1]) == 2
+    assert int(done.grid.progress["sent"][1]) == 2
 
 
 def test_conformance_waiting_ends_when_it_is_expected_to_last_too_long() -> None:
     """The running job outruns its estimate of 5 s and is expected to run for 10 s then."""
     jobs = [job(0, 30, 4, 0, estimate=5), job(0, 5, 4, 0)]
     done = schedule(jobs, [4, 4], options=replace(SIMPLE, delta_t=6))
-    assert (int(done.progress["headed"][1]), int(done.progress["sent"][1])) == (0, 5)
+    assert (int(done.grid.progress["headed"][1]), int(done.grid.progress["sent"][1])) == (0, 5)
 
 
 def test_conformance_job_has_its_turn_when_a_slow_cluster_is_taken() -> None:
@@ -361,7 +365,7 @@ def test_conformance_local_job_makes_a_grid_job_migrate() -> None:
     done = schedule(jobs, [6, 6], {(0, 1)}, replace(SIMPLE, placement="emptiest"))
     assert segments(done, 0) == [(0, 4, 0, 5, 0), (1, 4, 5, 20, 0)]
     assert times(done)[1] == (5, 15)
-    assert int(done.progress["migrations"][0]) == 1
+    assert int(done.grid.progress["migrations"][0]) == 1
 
 
 def test_conformance_without_neighbour_the_grid_job_is_suspended_and_goes_on() -> None:
@@ -374,7 +378,7 @@ def test_conformance_without_checkpoint_the_work_is_lost() -> None:
     jobs = [job(0, 20, 4), job(5, 10, 6, 0)]
     done = schedule(jobs, [6], set(), replace(SIMPLE, checkpoint=False))
     assert segments(done, 0) == [(0, 4, 0, 5, 0), (0, 4, 15, 35, 0)]
-    assert int(done.progress["kept_from"][0]) == 5
+    assert int(done.grid.progress["kept_from"][0]) == 5
 
 
 def test_conformance_without_migration_a_job_is_killed_and_restarted() -> None:
@@ -382,7 +386,7 @@ def test_conformance_without_migration_a_job_is_killed_and_restarted() -> None:
     options = replace(SIMPLE, checkpoint=False, migration=False)
     done = schedule(jobs, [6, 5], {(0, 1)}, replace(options, placement="emptiest"))
     assert segments(done, 0) == [(0, 4, 0, 5, 0), (1, 4, 5, 25, 0)]
-    assert int(done.progress["suspensions"][0]) == 1
+    assert int(done.grid.progress["suspensions"][0]) == 1
 
 
 def test_conformance_local_job_waits_for_the_end_of_the_superstep() -> None:
@@ -423,7 +427,7 @@ def test_conformance_as_few_grid_jobs_as_possible_make_place(
     """Grid jobs of 3, 2 and 1 processors run on all six of the cluster."""
     jobs = [job(0, 50, 3), job(0, 50, 2), job(0, 50, 1), job(5, 1, needed, 0)]
     done = schedule(jobs, [6], set(), replace(SIMPLE, victims=victims))
-    assert list(np.flatnonzero(done.progress["suspensions"])) == stopped
+    assert list(np.flatnonzero(done.grid.progress["suspensions"])) == stopped
 
 
 def test_conformance_multi_site_job_is_stretched() -> None:
@@ -454,7 +458,7 @@ def test_conformance_target_is_adjacent_to_every_other_site() -> None:
     done = schedule(jobs, [4, 4, 6, 7], edges, options, events)
     assert {s[0] for s in segments(done, 0) if s[2] >= 5} == {1, 3}
     without = schedule(jobs, [4, 4, 6], {(0, 1), (0, 2)}, options, {"c2": [Stay(begin=1)]})
-    assert int(without.progress["suspensions"][0]) == 1
+    assert int(without.grid.progress["suspensions"][0]) == 1
 
 
 def test_conformance_a_site_of_the_job_comes_first() -> None:
@@ -516,7 +520,7 @@ def test_conformance_reports_are_old_and_processors_are_confirmed() -> None:
     """At 10 all is idle; the local job of 12 is not known at 15, when the grid job asks in vain."""
     jobs = [job(12, 20, 3, 0), job(15, 5, 4)]
     done = schedule(jobs, [4], set(), replace(SIMPLE, status_period=10))
-    assert int(done.clusters["refused"][0]) == 1
+    assert int(done.grid.clusters["refused"][0]) == 1
     assert times(done)[1] == (40, 45)  # the first report after 32
 
 
@@ -524,7 +528,7 @@ def test_conformance_others_may_be_chosen_after_a_refusal() -> None:
     jobs = [job(12, 20, 3, 0), job(15, 5, 4)]
     done = schedule(jobs, [4, 5], set(), replace(SIMPLE, status_period=10))
     assert segments(done, 1) == [(1, 4, 15, 20, 0)]
-    assert (int(done.clusters["asked"].sum()), int(done.clusters["refused"].sum())) == (2, 1)
+    assert (int(done.grid.clusters["asked"].sum()), int(done.grid.clusters["refused"].sum())) == (2, 1)
 
 
 def test_conformance_cluster_that_waits_offers_nothing() -> None:
@@ -541,7 +545,7 @@ def test_conformance_leaving_cluster_moves_its_grid_jobs() -> None:
     done = schedule(jobs, [6, 5], {(0, 1)}, options, {"c0": [Stay(end=9)], "c1": [Stay(begin=1)]})
     assert segments(done, 0) == [(0, 4, 0, 16, 0), (1, 4, 16, 20, 0)]
     assert times(done)[1] == (0, 20)
-    leave = done.events[done.events["kind"] == dynamic_state.LEAVE][0]
+    leave = done.grid.events[done.grid.events["kind"] == dynamic_state.LEAVE][0]
     assert (int(leave["time"]), int(leave["done"])) == (9, 16)
     assert done.proxies[["job", "cluster", "tasks", "begin", "end"]].tolist() == [(0, 0, 4, 16, 20)]
 
@@ -584,7 +588,7 @@ def test_conformance_local_job_wider_than_its_cluster_is_a_grid_job() -> None:
     jobs = [job(0, 10, 6, 0)]
     assert segments(schedule(jobs, [4, 4], {(0, 1)}), 0) == [(0, 4, 0, 10, 0), (1, 2, 0, 10, 0)]
     alone = schedule(jobs, [4, 4], {(0, 1)}, SIMPLE, {"c0": []})
-    assert alone.progress["state"][0] == dynamic_state.REJECTED
+    assert alone.grid.progress["state"][0] == dynamic_state.REJECTED
 
 
 def test_conformance_jobs_that_no_member_could_hold_do_not_block_others() -> None:
@@ -633,7 +637,7 @@ def test_conformance_parts_take_whole_nodes() -> None:
     jobs = [job(0, 10, 5), job(1, 5, 1, 0)]
     done = schedule(jobs, [4, 3], {(0, 1)}, replace(SIMPLE, delta_t=None), nodes=[4, 3])
     assert segments(done, 0) == [(0, 4, 0, 10, 0), (1, 3, 0, 10, 0)]
-    assert sorted(done.segments["tasks"].tolist()) == [1, 4]
+    assert sorted(done.segments["tasks"].tolist()) == [1, 1, 4]
     assert times(done)[1] == (10, 15)
 
 
@@ -642,8 +646,8 @@ def test_conformance_tasks_that_meet_share_nodes() -> None:
     jobs = [job(0, 3, 1, 0), job(0, 20, 7), job(4, 5, 2, 1)]
     done = schedule(jobs, [8, 6], {(0, 1)}, nodes=[4, 3])
     assert segments(done, 1) == [(0, 4, 0, 4, 0), (0, 8, 4, 20, 0), (1, 6, 0, 4, 0)]
-    assert sorted(done.segments["tasks"].tolist()) == [1, 6, 7]
-    assert int(done.progress["tasks_moved"][1]) == 6
+    assert sorted(done.segments["tasks"].tolist()) == [1, 1, 2, 6, 7]
+    assert int(done.grid.progress["tasks_moved"][1]) == 6
 
 
 # --- invariants -----------------------------------------------------------------------------------
@@ -686,14 +690,18 @@ def test_every_run_keeps_the_rules(case: Case, factor: float | None) -> None:
     """No oversubscription, local jobs in peace, cliques of members, work conserved."""
     run = run_of(case._replace(options=replace(case.options, stop_factor=factor)))
     verify(run)
-    summary = summarise_dynamic(run)
+    summary = dynamic_measures(run)
     executed = (run["segment_end"] - run["segment_start"]) * run["segment_processors"]
     total = float(executed.where(run["segment_held"] == 0, 0).sum())
     assert float(summary["flow_work"].sum()) == total
-    assert float(summary["work_balance"].sum()) == -float(summary["flow_work"].sel(users=GRID_USERS).sum())
+    assert float(summary["work_balance_cluster"].sum()) == -float(
+        summary["flow_work"].sel(home=GRID_USERS).sum()
+    )
     wanted = (run["run_time"] * run["processors"]).where(run["start_time"] >= 0, 0)
-    assert float(wanted.sum() + summary["lost_work"].sum() + summary["overhead_work"].sum()) == total
-    assert float(summary["jobs"].sum()) == int((run["outcome"].isin([1, 2])).sum())
+    assert (
+        float(wanted.sum() + summary["lost_work_home"].sum() + summary["overhead_work_home"].sum()) == total
+    )
+    assert float(summary["jobs_home"].sum()) == int((run["outcome"].isin([1, 2])).sum())
 
 
 # At speed 2 the job ends after 3 seconds as it would be stopped; at speed 1 it would be stopped after 4 of 5
@@ -715,12 +723,12 @@ ENDS_AS_STOPPED = Case(
 def test_every_run_on_unlike_clusters_keeps_the_rules(case: Case, factor: float | None) -> None:
     run = run_of(case._replace(options=replace(case.options, stop_factor=factor)))
     verify(run)
-    summary = summarise_dynamic(run)
+    summary = dynamic_measures(run)
     seconds = (run["segment_end"] - run["segment_start"]).where(run["segment_held"] == 0, 0)
     assert float(summary["flow_work"].sum()) == float((seconds * run["segment_processors"]).sum())
     wanted = (run["run_time"] * run["processors"]).where(run["start_time"] >= 0, 0).sum()
     tasks = run["segment_tasks" if "segment_tasks" in run else "segment_processors"]
-    assert float(wanted + summary["lost_work"].sum() + summary["overhead_work"].sum()) == float(
+    assert float(wanted + summary["lost_work_home"].sum() + summary["overhead_work_home"].sum()) == float(
         (seconds * tasks).sum()
     )
     assert (run["extra_work"] >= run["lost_work"]).all()
@@ -868,11 +876,11 @@ def test_crowded_grid_keeps_the_rules() -> None:
     assert run.sizes["segment"] > 3000
 
 
-def test_crowded_ends_are_forgotten_when_there_is_no_room() -> None:
+def test_a_job_that_moves_often_has_one_end() -> None:
     """One grid job moves to and fro more often than the heap of ends has room for."""
     visits = [job(10 * k, 5, 4, k % 2) for k in range(200)]
     done = schedule([job(0, 1500, 4), *visits], [4, 4], {(0, 1)})
-    assert int(done.progress["migrations"][0]) > 100
+    assert int(done.grid.progress["migrations"][0]) > 100
     assert times(done)[0] == (0, 1500)
 
 
@@ -929,36 +937,37 @@ def test_grid_share_draws_jobs_of_the_sites() -> None:
     assert drawn[1] < drawn[2]
 
 
-def test_summary_has_every_variable() -> None:
-    summary = summarise_dynamic(example())
-    assert set(summary.data_vars) == {*VARIABLES, *MESSAGES}
-    assert float(summary["lost_work"].sel(users=GRID_USERS)) == 30
-    assert float(summary["overhead_work"].sel(users=GRID_USERS)) == 60
-    assert float(summary["leaves"].sel(cluster="c0")) == 1
-    assert float(summary["leave_time_max"].sel(cluster="c0")) == 0
-    assert float(summary["jobs_rejected"].sel(users="c0")) == 1
-    assert float(summary["makespan"]) == float(example()["end_time"].max())
+def test_measures_have_every_variable() -> None:
+    measures = dynamic_measures(example())
+    of_dimensions = {
+        f"{name}_{dims[0]}" if len(dims) == 1 else name for name, (dims, *_) in VARIABLES.items()
+    }
+    assert set(measures.data_vars) > {*of_dimensions, *MESSAGES, *TOTALS} - {"cluster_processors"}
+    assert float(measures["lost_work_home"].sel(home=GRID_USERS)) == 30
+    assert float(measures["overhead_work_home"].sel(home=GRID_USERS)) == 60
+    assert float(measures["leaves_cluster"].sel(cluster="c0")) == 1
+    assert float(measures["leave_time_max_cluster"].sel(cluster="c0")) == 0
+    assert float(measures["jobs_rejected_home"].sel(home="c0")) == 1
+    assert float(measures["makespan"]) == float(example()["end_time"].max())
     whole = summarise(example())
-    assert set(whole.data_vars) > {*TOTALS, *MESSAGES} - {"cluster_processors"}
+    assert set(whole.data_vars) > set(measures.data_vars) - {"cluster_processors"}
     for name in ("suspensions", "lost_work"):
-        assert float(whole[name]) == float(summary[name].sum()) == float(whole[f"{name}_home"].sum())
-    assert float(whole["jobs_unfinished"]) == float(
-        summary[["jobs_rejected", "jobs_stranded"]].to_array().sum()
-    )
+        assert float(whole[name]) == float(measures[name]) == float(whole[f"{name}_home"].sum())
+    assert float(whole["jobs_unfinished"]) == float(measures["jobs_rejected"] + measures["jobs_stranded"])
 
 
 def test_yield_waits_are_those_of_the_jobs() -> None:
     jobs = [job(0, 20, 4), job(5, 10, 6, 0)]
-    summary = summarise_dynamic(run_of(Case(jobs, [6], set(), {}, replace(SIMPLE, superstep=8))))
-    assert float(summary["yield_wait_mean"][0]) == 3
-    assert float(summary["yield_wait_max"][0]) == 3
-    assert float(summary["jobs_yielded_to"][0]) == 1
+    summary = dynamic_measures(run_of(Case(jobs, [6], set(), {}, replace(SIMPLE, superstep=8))))
+    assert float(summary["yield_wait_mean_cluster"][0]) == 3
+    assert float(summary["yield_wait_max_cluster"][0]) == 3
+    assert float(summary["jobs_yielded_to_cluster"][0]) == 1
 
 
 def test_a_summary_needs_a_run_of_a_dynamic_grid() -> None:
     one = run_of(Case([job(0, 5, 1, 0)], [4], set(), {}, SIMPLE))
     with pytest.raises(ConfigurationError, match="outcome"):
-        summarise_dynamic(one.drop_vars("outcome"))
+        dynamic_measures(one.drop_vars("outcome"))
 
 
 # --- verifiers ------------------------------------------------------------------------------------

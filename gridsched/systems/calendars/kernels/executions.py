@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from gridsched.engine import heap
-from gridsched.engine.checkpoints import work_within
+from gridsched.engine.checkpoints import work_done
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.job_lifecycle import notify_end, notify_start
 from gridsched.engine.records import FOREVER
@@ -226,7 +226,7 @@ def _break_off(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
     """Kill a job, or suspend it: what is left of it is a new request, with the same estimate."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
-    work = work_within(now - plan["start"], holder["interval"], holder["cost"])
+    work = work_done(now - plan["start"], holder["interval"], holder["cost"])
     stop(t, o, j, now, work, False)
     if t.suspend:
         plan["group"] = Group.ORDINARY

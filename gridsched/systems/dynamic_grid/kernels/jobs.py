@@ -1,4 +1,4 @@
-"""Jobs of a dynamic grid as they start, run in spells, move, are suspended and end.
+"""Jobs of a dynamic grid as they start, run in spells, move, are suspended or killed, and end.
 
 A *spell* is the time that a grid job runs on the same clusters. It begins when the job gets their processors;
 it runs from `resume` on, when the tasks that were moved have arrived. A superstep lasts a whole number of
@@ -8,11 +8,16 @@ thus does some work before it is stopped.
 
 from __future__ import annotations
 
+from typing import Any
+
 from gridsched.engine import cluster_state, heap, line, running
-from gridsched.engine.jit import inline, noinline
+from gridsched.engine.checkpoints import saved_work, with_checkpoints, work_done
+from gridsched.engine.jit import as_int64, inline, noinline, shift
+from gridsched.engine.job_lifecycle import notify_end, notify_start
 from gridsched.engine.overrun import expected_end
-from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
+from gridsched.systems.dynamic_grid.kernels.processors import hand_over
 from gridsched.systems.dynamic_grid.kernels.state import (
     FINISHED,
     GRID_QUEUE,
@@ -23,307 +28,47 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     UNIT,
     DynamicGridArrays,
     DynamicGridOptions,
-    corrected,
     expect,
     forget,
     line_of,
     mark_dirty,
     offered,
     set_due,
-    tell,
     whole,
 )
 
-_SPARSE = 64
-"""A queue is compacted when it has so many places more than twice its jobs."""
 
-
-@noinline
-def tidy(queue: line.Line, waiting: int) -> None:
-    """Close the gaps of a queue that has many."""
-    line.skip_gaps(queue)
-    span = queue.span[0]
-    if waiting == 0:
-        line.clear(queue)
-    elif span["end"] - span["first"] > 2 * waiting + _SPARSE:
-        line.copy(queue, queue)
-
-
-@noinline
-def _push_end(g: DynamicGridArrays, j: int, time: int) -> None:
-    """Let a grid job end at a time, unless its spell is cut short; forget such spells if there is no room."""
-    clock = g.clock[0]
-    if clock["ending"] == len(g.ends):
-        kept = 0
-        for k in range(clock["ending"]):
-            job = g.progress[g.ends[k]["job"]]
-            if job["end"] == g.ends[k]["key"] and job["listed"] == 0:
-                job["listed"] = 1
-                # what is kept is a heap in front of this entry
-                kept = heap.push(g.ends, kept, g.ends[k]["key"], g.ends[k]["job"])
-        for k in range(kept):
-            g.progress[g.ends[k]["job"]]["listed"] = 0
-        clock["ending"] = kept
-    clock["ending"] = heap.push(g.ends, clock["ending"], time, j)
-
-
-@noinline
-def next_end(g: DynamicGridArrays) -> int:
-    """Time of the next end of a grid job."""
-    clock = g.clock[0]
-    while clock["ending"] > 0 and g.progress[g.ends[0]["job"]]["end"] != g.ends[0]["key"]:
-        clock["ending"] = heap.pop(g.ends, clock["ending"])
-    return g.ends[0]["key"] if clock["ending"] > 0 else FOREVER
+@inline
+def _without(entries: Any, size: int, job: int) -> int:
+    """Take the entry of a job out of a heap; return the new size."""
+    kept = 0
+    for k in range(size):
+        if entries[k]["job"] != job:
+            # what is kept is a heap in front of this entry
+            kept = heap.push(entries, kept, entries[k]["key"], entries[k]["job"])
+    return kept
 
 
 @inline
 def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job be done."""
-    job = g.progress[j]
-    job["state"] = FINISHED
-    job["finish"] = now
-    job["end"] = NOBODY
+    g.progress[j]["state"] = FINISHED
+    g.progress[j]["finish"] = now
     g.clock[0]["present"] -= 1
-    tell(g, len(g.requests) + j)
+    notify_end(g.lifecycles, j, now, True)
 
 
-# --- local jobs -----------------------------------------------------------------------------------
-
-
-@inline
-def _note_first_start(g: DynamicGridArrays, j: int, now: int) -> None:
-    """Note that a job has started, if it is for the first time."""
+@noinline
+def note_start(g: DynamicGridArrays, j: int, now: int, state: int) -> None:
+    """Note that a job has started to run at home or in the grid."""
+    g.progress[j]["state"] = state
     if g.progress[j]["start"] == NOBODY:
         g.progress[j]["start"] = now
-        tell(g, j)
+        g.lifecycles.jobs[j]["started"] = 1
+        notify_start(g.lifecycles, j, now)
 
 
 @noinline
-def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
-    """Note that a local scheduler has started a job."""
-    job = g.progress[j]
-    job["state"] = LOCAL_RUN
-    _note_first_start(g, j, now)
-
-
-@noinline
-def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
-    """Take the local jobs of a cluster that end now off their processors."""
-    c = by_reference(line_of(g, i))
-    while cluster_state.ends(c, now):
-        j = c.events[0]["job"]
-        cluster_state.complete(c, now, o.overrun, True)
-        _finish(g, j, now)
-        mark_dirty(g, i)
-    set_due(g, i)
-
-
-# --- parts of grid jobs ---------------------------------------------------------------------------
-
-
-@inline
-def pace_of(g: DynamicGridArrays, j: int) -> int:
-    """Pace of the slowest cluster where a job has tasks."""
-    slowest = FOREVER
-    p = g.progress[j]["part"]
-    while p != NOBODY:
-        slowest = min(slowest, g.clusters[g.parts[p]["cluster"]]["pace"])
-        p = g.parts[p]["of_job"]
-    return slowest
-
-
-@inline
-def share(clusters: int, o: DynamicGridOptions) -> int:
-    """Units of work that a job on so many clusters does in a second at a pace of 1."""
-    return o.scale if clusters == 1 else UNIT
-
-
-@inline
-def part_on(g: DynamicGridArrays, j: int, i: int) -> int:
-    """Part of a job on a cluster; NOBODY if it has none."""
-    p = g.progress[j]["part"]
-    while p != NOBODY and g.parts[p]["cluster"] != i:
-        p = g.parts[p]["of_job"]
-    return p
-
-
-@noinline
-def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
-    """Let a job have tasks on a cluster, in addition to those that it may have there."""
-    p = part_on(g, j, i)
-    before = 0 if p == NOBODY else int(g.parts[p]["processors"])
-    processors = whole(g, i, tasks if p == NOBODY else tasks + g.parts[p]["tasks"])
-    g.state[i, 0]["free"] -= processors - before
-    g.clusters[i]["grid"] += processors - before
-    mark_dirty(g, i)
-    if p != NOBODY:
-        g.parts[p]["processors"] = processors
-        g.parts[p]["tasks"] += tasks
-        return
-    clock = g.clock[0]
-    p = clock["spare"]
-    clock["spare"] = g.parts[p]["next"]
-    clock["parts"] += 1
-    new = g.parts[p]
-    new["job"] = j
-    new["cluster"] = i
-    new["processors"] = processors
-    new["tasks"] = tasks
-    new["closed"] = 0
-    new["placed"] = 0
-    new["marked"] = 0
-    new["fleeing"] = 0
-    new["of_job"] = NOBODY
-    new["next"] = NOBODY
-    new["previous"] = g.clusters[i]["last_part"]
-    if new["previous"] == NOBODY:
-        g.clusters[i]["part"] = p
-    else:
-        g.parts[new["previous"]]["next"] = p
-    g.clusters[i]["last_part"] = p
-    last = g.progress[j]["part"]
-    if last == NOBODY:
-        g.progress[j]["part"] = p
-    else:
-        while g.parts[last]["of_job"] != NOBODY:
-            last = g.parts[last]["of_job"]
-        g.parts[last]["of_job"] = p
-    g.progress[j]["clusters"] += 1
-
-
-@noinline
-def drop_part(g: DynamicGridArrays, p: int) -> None:
-    """Take a part off its cluster; its processors are free."""
-    old = g.parts[p]
-    i = old["cluster"]
-    cluster = g.clusters[i]
-    left = old["processors"] - old["closed"]
-    g.state[i, 0]["free"] += left
-    cluster["grid"] -= left
-    cluster["loose"] += old["closed"]
-    mark_dirty(g, i)
-    if old["previous"] == NOBODY:
-        cluster["part"] = old["next"]
-    else:
-        g.parts[old["previous"]]["next"] = old["next"]
-    if old["next"] == NOBODY:
-        cluster["last_part"] = old["previous"]
-    else:
-        g.parts[old["next"]]["previous"] = old["previous"]
-    job = g.progress[old["job"]]
-    if job["part"] == p:
-        job["part"] = old["of_job"]
-    else:
-        before = job["part"]
-        while g.parts[before]["of_job"] != p:
-            before = g.parts[before]["of_job"]
-        g.parts[before]["of_job"] = old["of_job"]
-    job["clusters"] -= 1
-    clock = g.clock[0]
-    old["next"] = clock["spare"]
-    clock["spare"] = p
-    clock["parts"] -= 1
-
-
-@inline
-def drop_all(g: DynamicGridArrays, j: int) -> None:
-    """Take all parts of a job off their clusters."""
-    while g.progress[j]["part"] != NOBODY:
-        drop_part(g, g.progress[j]["part"])
-
-
-@inline
-def is_wanted(g: DynamicGridArrays, p: int) -> bool:
-    """Whether a part has to leave its cluster."""
-    told = g.parts[p]["marked"] != 0 or g.parts[p]["fleeing"] != 0
-    return told or g.clusters[g.parts[p]["cluster"]]["member"] == 0
-
-
-# --- spells ---------------------------------------------------------------------------------------
-
-
-@inline
-def boundary(g: DynamicGridArrays, j: int, now: int, superstep: int) -> int:
-    """First end of a superstep of a running grid job that is not before now."""
-    resume = g.progress[j]["resume"]
-    return resume + max(1, -(-(now - resume) // superstep)) * superstep
-
-
-@inline
-def _estimated(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
-    """Units of work that a job is expected to have left; at least one."""
-    done = int(g.requests[j]["run"]) * o.work - g.progress[j]["left"]
-    estimate = expected_end(0, int(g.requests[j]["estimate"]), o.overrun, done // o.work + 1)
-    return estimate * o.work - done
-
-
-@inline
-def expected_length(g: DynamicGridArrays, j: int, clusters: int, pace: int, o: DynamicGridOptions) -> int:
-    """Seconds that a job is expected to run on so many clusters at a pace."""
-    return -(-_estimated(g, j, o) // (share(clusters, o) * pace))
-
-
-@inline
-def with_checkpoints(work: int, interval: int, pause: int) -> int:
-    """Seconds that so many seconds of work take, checkpoints included; there is none at their end."""
-    if interval <= 0 or work <= 0:
-        return work
-    return work + pause * ((work - 1) // interval)
-
-
-@inline
-def without_checkpoints(seconds: int, interval: int, pause: int) -> int:
-    """Seconds of work that are done in so many seconds."""
-    if interval <= 0:
-        return seconds
-    rounds = seconds // (interval + pause)
-    return rounds * interval + min(seconds - rounds * (interval + pause), interval)
-
-
-@inline
-def saved(seconds: int, interval: int, pause: int) -> int:
-    """Seconds of work that the last checkpoint in so many seconds has."""
-    return interval * (seconds // (interval + pause)) if interval > 0 else 0
-
-
-@inline
-def _set_checkpoints(g: DynamicGridArrays, j: int) -> None:
-    """Let a job save its work as often as the cluster does that does it most often."""
-    job = g.progress[j]
-    job["interval"] = 0
-    job["pause"] = 0
-    p = job["part"]
-    while p != NOBODY:
-        cluster = g.clusters[g.parts[p]["cluster"]]
-        if cluster["interval"] > 0 and (job["interval"] == 0 or cluster["interval"] < job["interval"]):
-            job["interval"] = cluster["interval"]
-        job["pause"] = max(job["pause"], cluster["pause"])
-        p = g.parts[p]["of_job"]
-
-
-@noinline
-def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGridOptions) -> None:
-    """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
-    job = g.progress[j]
-    pace = pace_of(g, j)
-    speed = share(job["clusters"], o) * pace
-    job["state"] = GRID_RUN
-    job["begin"] = now
-    job["resume"] = now + cost
-    _set_checkpoints(g, j)
-    job["end"] = job["resume"] + with_checkpoints(-(-job["left"] // speed), job["interval"], job["pause"])
-    length = expected_length(g, j, job["clusters"], pace, o)
-    job["length"] = with_checkpoints(length, job["interval"], job["pause"])
-    job["expected"] = job["resume"] + job["length"]
-    _note_first_start(g, j, now)
-    _push_end(g, j, job["end"])
-    p = job["part"]
-    while p != NOBODY:
-        expect(g, g.parts[p]["cluster"], j, job["expected"], int(g.parts[p]["processors"]))
-        p = g.parts[p]["of_job"]
-
-
-@inline
 def write(
     g: DynamicGridArrays,
     j: int,
@@ -349,45 +94,394 @@ def write(
     segment["killed"] = killed
 
 
+# --- local jobs -----------------------------------------------------------------------------------
+
+
 @noinline
-def end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicGridOptions) -> None:
+def _end_local(g: DynamicGridArrays, j: int, i: int, now: int, kept: int, killed: bool) -> None:
+    """Write down what a local job did that has left its processors."""
+    start = g.starts[j]
+    closed = hand_over(g, g.outages, i, j, NOBODY)
+    g.state[i, 0]["free"] -= closed
+    g.clusters[i]["loose"] += closed
+    write(g, j, i, as_int64(g.jobs[j]["processors"]), g.requests[j]["processors"], start, now, False, killed)
+    g.progress[j]["executed"] += now - start
+    g.progress[j]["kept"] += kept
+    mark_dirty(g, i)
+
+
+@noinline
+def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
+    """Take the local jobs of a cluster that end now off their processors."""
+    c = by_reference(line_of(g, i))
+    while cluster_state.ends(c, now):
+        j = c.events[0]["job"]
+        cluster_state.complete(c, now, o.overrun, True)
+        _end_local(g, j, i, now, now - g.starts[j], False)
+        _finish(g, j, now)
+    set_due(g, i)
+
+
+@noinline
+def kill_local(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
+    """Take a local job off its processors; what its last checkpoint has is kept."""
+    i, job = g.requests[j]["home"], g.progress[j]
+    start, estimate = g.starts[j], as_int64(g.jobs[j]["estimate"])
+    g.state[i, 0]["ending"] = _without(g.local_ends[i], g.state[i, 0]["ending"], j)
+    processors = as_int64(g.jobs[j]["processors"])
+    g.state[i, 0]["free"] += processors
+    forget(g, i, j, expected_end(start, estimate, o.overrun, now), processors)
+    done = saved_work(now - start, g.clusters[i]["interval"], g.clusters[i]["pause"])
+    _end_local(g, j, i, now, done, True)
+    job["work"] -= done
+    job["guess"] = max(1, job["guess"] - done)
+    if o.keeps:
+        # should it be sent to the grid scheduler
+        job["left"] = max(0, job["left"] - done * o.scale * g.clusters[i]["pace"])
+        job["served"] += done * o.scale
+    g.starts[j] = NOBODY
+
+
+# --- parts of grid jobs ---------------------------------------------------------------------------
+
+
+@inline
+def share(clusters: int, o: DynamicGridOptions) -> int:
+    """Units of work that a job on so many clusters does in a second at a pace of 1."""
+    return o.scale if clusters == 1 else UNIT
+
+
+@noinline
+def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> int:
+    """Let a job have tasks on a cluster, in addition to those that it may have there; return the part."""
+    job, cluster = g.progress[j], g.clusters[i]
+    last = NOBODY
+    p = job["part"]
+    while p != NOBODY and g.parts[p]["cluster"] != i:
+        last = p
+        p = g.parts[p]["next"]
+    if p == NOBODY:
+        p = _new_part(g, j, i)
+        if last == NOBODY:
+            job["part"] = p
+        else:
+            g.parts[last]["next"] = p
+        job["clusters"] += 1
+        g.sites[i, cluster["parts"]] = p
+        cluster["parts"] += 1
+    part = g.parts[p]
+    more = whole(g, i, part["tasks"] + tasks) - part["processors"]
+    part["tasks"] += tasks
+    part["processors"] += more
+    g.state[i, 0]["free"] -= more
+    cluster["grid"] += more
+    mark_dirty(g, i)
+    return int(p)
+
+
+@inline
+def _new_part(g: DynamicGridArrays, j: int, i: int) -> int:
+    """An unused part, for no tasks of a job on a cluster."""
+    clock = g.clock[0]
+    p = clock["spare"]
+    part = g.parts[p]
+    clock["spare"] = part["next"]
+    clock["parts"] += 1
+    # the first one is never used
+    g.parts[p] = g.parts[0]
+    part["job"] = j
+    part["cluster"] = i
+    return int(p)
+
+
+@inline
+def left_by(part: Any) -> int:
+    """Processors that others may have when a part leaves."""
+    return int(part["processors"] - part["closed"])
+
+
+@noinline
+def _unlink(g: DynamicGridArrays, p: int) -> None:
+    """Let a part be none of its job and its cluster any more, whose processors it has still."""
+    part = g.parts[p]
+    i, job = part["cluster"], g.progress[part["job"]]
+    sites, cluster = g.sites[i], g.clusters[i]
+    place = 0
+    while sites[place] != p:
+        place += 1
+    cluster["parts"] -= 1
+    shift(sites, place, place + 1, cluster["parts"] - place)
+    cluster["grid"] -= left_by(part)
+    if job["part"] == p:
+        job["part"] = part["next"]
+    else:
+        before = job["part"]
+        while g.parts[before]["next"] != p:
+            before = g.parts[before]["next"]
+        g.parts[before]["next"] = part["next"]
+    job["clusters"] -= 1
+    mark_dirty(g, i)
+
+
+@noinline
+def _free_part(g: DynamicGridArrays, p: int, holder: int) -> None:
+    """Give back the processors of a part, which its cluster knows under a holder's number."""
+    clock, part = g.clock[0], g.parts[p]
+    hand_over(g, g.outages, part["cluster"], holder, NOBODY)
+    g.state[part["cluster"], 0]["free"] += left_by(part)
+    g.clusters[part["cluster"]]["loose"] += part["closed"]
+    part["next"] = clock["spare"]
+    clock["spare"] = p
+    clock["parts"] -= 1
+
+
+@noinline
+def drop_all(g: DynamicGridArrays, j: int, now: int) -> None:
+    """Take all parts of a job off their clusters, and let its proxies end."""
+    job = g.progress[j]
+    while job["part"] != NOBODY:
+        p = job["part"]
+        _unlink(g, p)
+        _free_part(g, p, j)
+    k = job["proxy"]
+    while k != NOBODY:
+        g.proxies[k]["end"] = now
+        k = g.proxies[k]["before"]
+    job["proxy"] = NOBODY
+
+
+@inline
+def is_wanted(g: DynamicGridArrays, p: int) -> bool:
+    """Whether a part has to leave its cluster."""
+    told = g.parts[p]["marked"] != 0 or g.parts[p]["fleeing"] != 0
+    return told or g.clusters[g.parts[p]["cluster"]]["member"] == 0
+
+
+# --- spells ---------------------------------------------------------------------------------------
+
+
+@inline
+def boundary(g: DynamicGridArrays, j: int, now: int, superstep: int) -> int:
+    """First end of a superstep of a running grid job that is not before now."""
+    resume = g.progress[j]["resume"]
+    return resume + max(1, -(-(now - resume) // superstep)) * superstep
+
+
+@noinline
+def expected_length(g: DynamicGridArrays, j: int, clusters: int, pace: int, o: DynamicGridOptions) -> int:
+    """Seconds that a job is expected to run on so many clusters at a pace; at least one."""
+    done = int(g.requests[j]["run"]) * o.work - g.progress[j]["left"]
+    estimate = expected_end(0, int(g.requests[j]["estimate"]), o.overrun, done // o.work + 1)
+    return -(-(estimate * o.work - done) // (share(clusters, o) * pace))
+
+
+@inline
+def _set_rates(g: DynamicGridArrays, j: int) -> None:
+    """Let a job be as fast as its slowest cluster, and save its work as often as the most careful one."""
+    job = g.progress[j]
+    pace, interval, pause = FOREVER, FOREVER, 0
+    p = job["part"]
+    while p != NOBODY:
+        cluster = g.clusters[g.parts[p]["cluster"]]
+        pace = min(pace, cluster["pace"])
+        if cluster["interval"] > 0:
+            interval = min(interval, cluster["interval"])
+        pause = max(pause, cluster["pause"])
+        p = g.parts[p]["next"]
+    job["pace"] = pace
+    job["interval"] = interval if interval < FOREVER else 0
+    job["pause"] = pause
+
+
+@noinline
+def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGridOptions) -> None:
+    """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
+    job, clock = g.progress[j], g.clock[0]
+    note_start(g, j, now, GRID_RUN)
+    job["begin"] = now
+    job["resume"] = now + cost
+    _set_rates(g, j)
+    seconds = -(-job["left"] // (share(job["clusters"], o) * job["pace"]))
+    end = job["resume"] + with_checkpoints(seconds, job["interval"], job["pause"])
+    clock["ending"] = heap.push(g.ends, clock["ending"], end, j)
+    length = expected_length(g, j, job["clusters"], job["pace"], o)
+    job["length"] = with_checkpoints(length, job["interval"], job["pause"])
+    job["expected"] = job["resume"] + job["length"]
+    p = job["part"]
+    while p != NOBODY:
+        expect(g, g.parts[p]["cluster"], j, job["expected"], g.parts[p]["processors"])
+        p = g.parts[p]["next"]
+
+
+@noinline
+def _end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicGridOptions) -> None:
     """Write down what a job did in a spell that ends now; if it is `killed`, only what was saved counts."""
     job = g.progress[j]
     seconds = max(0, now - job["resume"])
+    done = work_done(seconds, job["interval"], job["pause"])
     if killed:
-        done = saved(seconds, job["interval"], job["pause"])
-    else:
-        done = without_checkpoints(seconds, job["interval"], job["pause"])
-    done *= share(job["clusters"], o)
+        done = saved_work(seconds, job["interval"], job["pause"])
     p = job["part"]
     while p != NOBODY:
-        i = g.parts[p]["cluster"]
-        processors = int(g.parts[p]["processors"])
-        tasks = g.parts[p]["tasks"]
+        part = g.parts[p]
+        i, processors, tasks = part["cluster"], part["processors"], part["tasks"]
         if job["begin"] < job["resume"]:
             write(g, j, i, processors, tasks, job["begin"], min(job["resume"], now), True, False)
         if seconds > 0 or not killed:
             write(g, j, i, processors, tasks, job["resume"], now, False, killed)
         forget(g, i, j, job["expected"], processors)
         mark_dirty(g, i)
-        p = g.parts[p]["of_job"]
-    if job["clusters"] == 1:
-        job["single"] += seconds
-    else:
+        p = part["next"]
+    job["executed"] += seconds
+    job["kept"] += done if killed else seconds
+    if job["clusters"] > 1:
         job["multi"] += seconds
+    done *= share(job["clusters"], o)
     job["served"] += done
-    job["left"] = max(0, job["left"] - done * pace_of(g, j))
-    job["end"] = NOBODY
+    job["left"] = max(0, job["left"] - done * job["pace"])
 
 
 @inline
-def close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
-    """Let the proxies of a job end."""
-    k = g.progress[j]["proxy"]
-    while k != NOBODY:
-        g.proxies[k]["end"] = now
-        k = g.proxies[k]["before"]
-    g.progress[j]["proxy"] = NOBODY
+def _arrive(g: DynamicGridArrays, p: int, until: int) -> None:
+    """Give back the processors of tasks that were on their way until a time."""
+    part, holder = g.parts[p], len(g.requests) + p
+    g.clusters[part["cluster"]]["awaited"] -= 1
+    g.clusters[part["cluster"]]["leaving"] -= left_by(part)
+    forget(g, part["cluster"], holder, until, part["processors"])
+    _free_part(g, p, holder)
+    mark_dirty(g, part["cluster"])
+
+
+@noinline
+def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
+    """Let all jobs end whose time has come, and tasks on their way arrive."""
+    clock = g.clock[0]
+    for i in range(len(g.clusters)):
+        if g.clusters[i]["due"] == now:
+            _complete_local(g, i, now, o)
+    while clock["ending"] > 0 and g.ends[0]["key"] == now:
+        j = g.ends[0]["job"]
+        clock["ending"] = heap.pop(g.ends, clock["ending"])
+        _end_spell(g, j, now, False, o)
+        drop_all(g, j, now)
+        _finish(g, j, now)
+    while clock["moving"] > 0 and g.moves[0]["key"] == now:
+        p = g.moves[0]["job"]
+        clock["moving"] = heap.pop(g.moves, clock["moving"])
+        _arrive(g, p, now)
+
+
+@noinline
+def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
+    """Expect the jobs of a cluster that should have ended now to end later."""
+    c = by_reference(line_of(g, i))
+    while cluster_state.first_expected_end(c) == now:
+        j = as_int64(g.runs[i, g.blocks[i, 0]["slot"] * running.SIZE]["job"])
+        job = g.progress[j]
+        if o.looks:
+            mark_dirty(g, i)
+        if job["state"] == LOCAL_RUN:
+            cluster_state.correct(c, now, o.overrun)
+            continue
+        job["expected"] = expected_end(job["resume"], job["length"], o.overrun, now + 1)
+        g.clock[0]["corrections"] += 1
+        p = job["part"]
+        while p != NOBODY:
+            there, processors = g.parts[p]["cluster"], g.parts[p]["processors"]
+            forget(g, there, j, now, processors)
+            expect(g, there, j, job["expected"], processors)
+            if o.looks:
+                mark_dirty(g, there)
+            p = g.parts[p]["next"]
+    set_due(g, i)
+
+
+# --- eviction -------------------------------------------------------------------------------------
+
+
+@inline
+def _may_take(g: DynamicGridArrays, t: int) -> bool:
+    """Whether a cluster is adjacent to all others where a job will have tasks by `scratch[2]`."""
+    apart = 0
+    for i in range(len(g.clusters)):
+        apart += int(i != t and g.scratch[2, i] > 0 and not g.adjacent[i, t])
+    return apart == 0
+
+
+@noinline
+def _find_neighbour(g: DynamicGridArrays, p: int, o: DynamicGridOptions) -> int:
+    """Neighbour that takes the tasks of a part; NOBODY if none has the processors.
+
+    One where the job will run anyhow comes first, then the one with the fewest or most processors, then the
+    first one.
+    """
+    i, tasks = g.parts[p]["cluster"], g.parts[p]["tasks"]
+    chosen = NOBODY
+    best = 0
+    with_job = False
+    for t in range(len(g.clusters)):
+        if not g.adjacent[i, t] or g.clusters[t]["member"] == 0:
+            continue
+        g.clusters[i]["inquiries"] += 1
+        there = g.scratch[2, t]
+        taken = whole(g, t, there)
+        has = offered(g, t, o) - (taken - whole(g, t, g.scratch[3, t]))
+        if has < whole(g, t, there + tasks) - taken or not _may_take(g, t):
+            continue
+        own = there > 0
+        better = has > best if o.emptiest else has < best
+        if chosen == NOBODY or (own and not with_job) or (own == with_job and better):
+            chosen = t
+            best = has
+            with_job = own
+    return chosen
+
+
+@noinline
+def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> bool:
+    """Find a neighbour for each part of a job that has to leave; return whether all were found.
+
+    The tasks that clusters will have of it stand in `scratch[2]`, those of them that stay in `scratch[3]`.
+    """
+    g.scratch[2:4, :] = 0
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        part = g.parts[p]
+        i, leaves = part["cluster"], is_wanted(g, p)
+        g.clusters[i]["evictions"] += leaves
+        part["target"] = NOBODY if leaves else i
+        g.scratch[2:4, i] = 0 if leaves else part["tasks"]
+        p = part["next"]
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        if g.parts[p]["target"] == NOBODY:
+            t = _find_neighbour(g, p, o) if o.migrates else NOBODY
+            if t == NOBODY:
+                return False
+            g.parts[p]["target"] = t
+            g.scratch[2, t] += g.parts[p]["tasks"]
+        p = g.parts[p]["next"]
+    return True
+
+
+@inline
+def cost_of(tasks: int, each: int) -> int:
+    """Whole seconds that moving so many tasks takes."""
+    return -(-tasks * each // UNIT)
+
+
+@inline
+def _hold(g: DynamicGridArrays, p: int, now: int, until: int) -> None:
+    """Hold the processors of a part that leaves until its tasks have arrived elsewhere."""
+    clock, part = g.clock[0], g.parts[p]
+    j, i, processors, holder = part["job"], part["cluster"], part["processors"], len(g.requests) + p
+    part["segment"] = clock["segments"]
+    write(g, j, i, processors, part["tasks"], now, until, True, False)
+    clock["moving"] = heap.push(g.moves, clock["moving"], until, p)
+    g.clusters[i]["awaited"] += 1
+    g.clusters[i]["leaving"] += left_by(part)
+    expect(g, i, holder, until, processors)
+    hand_over(g, g.outages, i, j, holder)
 
 
 @inline
@@ -405,223 +499,27 @@ def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> 
     clock["proxies"] += 1
 
 
-@inline
-def end_hold(g: DynamicGridArrays, k: int, until: int) -> None:
-    """Give back the processors of tasks that were on their way until a time."""
-    clock = g.clock[0]
-    hold = g.holds[k]
-    i = hold["cluster"]
-    left = hold["processors"] - hold["closed"]
-    g.state[i, 0]["free"] += left
-    g.clusters[i]["leaving"] -= left
-    forget(g, i, len(g.requests) + k, until, int(hold["processors"]))
-    hold["next"] = clock["hold"]
-    clock["hold"] = k
-
-
-@noinline
-def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
-    """Let all jobs end whose time has come, and tasks on their way arrive."""
-    clock = g.clock[0]
-    for i in range(len(g.clusters)):
-        if g.clusters[i]["due"] == now:
-            _complete_local(g, i, now, o)
-    while next_end(g) == now:
-        j = g.ends[0]["job"]
-        clock["ending"] = heap.pop(g.ends, clock["ending"])
-        end_spell(g, j, now, False, o)
-        drop_all(g, j)
-        close_proxies(g, j, now)
-        _finish(g, j, now)
-    while clock["moving"] > 0 and g.moves[0]["key"] == now:
-        k = g.moves[0]["job"]
-        clock["moving"] = heap.pop(g.moves, clock["moving"])
-        end_hold(g, k, now)
-        mark_dirty(g, g.holds[k]["cluster"])
-
-
-@noinline
-def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
-    """Expect the jobs of a cluster that should have ended now to end later."""
-    c = by_reference(line_of(g, i))
-    while cluster_state.first_expected_end(c) == now:
-        j = int(g.runs[i, g.blocks[i, 0]["slot"] * running.SIZE]["job"])
-        job = g.progress[j]
-        if job["state"] == LOCAL_RUN:
-            cluster_state.correct(c, now, o.overrun)
-            _note_correction(g, i, o)
-        else:
-            later = corrected(g, j, o.overrun, now)
-            g.clock[0]["corrections"] += 1
-            p = job["part"]
-            while p != NOBODY:
-                there = g.parts[p]["cluster"]
-                forget(g, there, j, now, int(g.parts[p]["processors"]))
-                expect(g, there, j, later, int(g.parts[p]["processors"]))
-                _note_correction(g, there, o)
-                p = g.parts[p]["of_job"]
-            job["expected"] = later
-    set_due(g, i)
-
-
-@inline
-def _note_correction(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> None:
-    """Let a cluster be looked at whose local scheduler looks at expected ends."""
-    if o.looks:
-        mark_dirty(g, i)
-
-
-# --- eviction -------------------------------------------------------------------------------------
-
-
-@inline
-def _is_adjacent_to_job(g: DynamicGridArrays, j: int, t: int, moving: int) -> bool:
-    """Whether a cluster may take tasks of a job: it is adjacent to all others where the job will be."""
-    p = g.progress[j]["part"]
-    while p != NOBODY:
-        there = g.parts[p]["target"]
-        if p != moving and there != NOBODY and there != t and not g.adjacent[there, t]:
-            return False
-        p = g.parts[p]["of_job"]
-    return True
-
-
-@inline
-def _has_cluster(g: DynamicGridArrays, j: int, t: int) -> bool:
-    """Whether a job will have tasks on a cluster."""
-    p = g.progress[j]["part"]
-    while p != NOBODY:
-        if g.parts[p]["target"] == t:
-            return True
-        p = g.parts[p]["of_job"]
-    return False
-
-
-@inline
-def _staying(g: DynamicGridArrays, j: int, t: int) -> int:
-    """Tasks that a job has on a cluster and that stay there."""
-    p = part_on(g, j, t)
-    return int(g.parts[p]["tasks"]) if p != NOBODY and g.parts[p]["target"] == t else 0
-
-
-@inline
-def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions) -> int:
-    """Neighbour that takes the tasks of a part; NOBODY if none has the processors.
-
-    One where the job runs already comes first, then the one with the fewest or most processors, then the
-    first one.
-    """
-    i = g.parts[p]["cluster"]
-    tasks = g.parts[p]["tasks"]
-    chosen = NOBODY
-    best = 0
-    with_job = False
-    for t in range(len(g.clusters)):
-        if not g.adjacent[i, t] or g.clusters[t]["member"] == 0:
-            continue
-        g.clusters[i]["inquiries"] += 1
-        stays = _staying(g, j, t)
-        there = whole(g, t, stays + g.scratch[2, t])
-        has = offered(g, t, o) - (there - whole(g, t, stays))
-        more = whole(g, t, stays + g.scratch[2, t] + tasks) - there
-        if has < more or not _is_adjacent_to_job(g, j, t, p):
-            continue
-        own = _has_cluster(g, j, t)
-        better = has > best if o.emptiest else has < best
-        if chosen == NOBODY or (own and not with_job) or (own == with_job and better):
-            chosen = t
-            best = has
-            with_job = own
-    return chosen
-
-
-@noinline
-def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> bool:
-    """Find a neighbour for each part of a job that has to leave; return whether all were found.
-
-    Neighbours are promised tasks in `scratch[2]`.
-    """
-    p = g.progress[j]["part"]
-    while p != NOBODY:
-        g.parts[p]["target"] = NOBODY if is_wanted(g, p) else g.parts[p]["cluster"]
-        p = g.parts[p]["of_job"]
-    g.scratch[2, :] = 0
-    p = g.progress[j]["part"]
-    while p != NOBODY:
-        if g.parts[p]["target"] == NOBODY:
-            t = _find_neighbour(g, j, p, o) if o.migrates else NOBODY
-            if t == NOBODY:
-                return False
-            g.parts[p]["target"] = t
-            g.scratch[2, t] += g.parts[p]["tasks"]
-        p = g.parts[p]["of_job"]
-    return True
-
-
-@inline
-def _hold(
-    g: DynamicGridArrays,
-    j: int,
-    i: int,
-    processors: int,
-    closed: int,
-    tasks: int,
-    now: int,
-    until: int,
-) -> None:
-    """Hold the processors that tasks leave, some of which are `closed`, until they have arrived."""
-    clock = g.clock[0]
-    k = clock["hold"]
-    clock["hold"] = g.holds[k]["next"]
-    hold = g.holds[k]
-    hold["cluster"] = i
-    hold["processors"] = processors
-    hold["closed"] = closed
-    hold["placed"] = 0
-    hold["job"] = j
-    hold["segment"] = clock["segments"]
-    clock["moving"] = heap.push(g.moves, clock["moving"], until, k)
-    g.state[i, 0]["free"] -= processors - closed
-    g.clusters[i]["leaving"] += processors - closed
-    g.clusters[i]["loose"] -= closed
-    write(g, j, i, processors, tasks, now, until, True, False)
-    expect(g, i, len(g.requests) + k, until, processors)
-
-
-@inline
-def cost_of(tasks: int, each: int) -> int:
-    """Whole seconds that moving so many tasks takes."""
-    return -(-tasks * each // UNIT)
-
-
 @noinline
 def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Move the tasks that have to leave to the neighbours that were found."""
     job = g.progress[j]
-    moved = 0
-    p = job["part"]
-    while p != NOBODY:
-        if g.parts[p]["target"] != g.parts[p]["cluster"]:
-            moved += g.parts[p]["tasks"]
-        p = g.parts[p]["of_job"]
+    moved = g.scratch[2].sum() - g.scratch[3].sum()
     cost = cost_of(moved, o.migration_cost)
     p = job["part"]
     while p != NOBODY:
-        following = g.parts[p]["of_job"]
-        i = g.parts[p]["cluster"]
-        t = g.parts[p]["target"]
-        tasks = int(g.parts[p]["tasks"])
-        processors = int(g.parts[p]["processors"])
-        closed = int(g.parts[p]["closed"])
+        following = g.parts[p]["next"]
+        i, t, tasks = g.parts[p]["cluster"], g.parts[p]["target"], g.parts[p]["tasks"]
         if t != i:
-            drop_part(g, p)
+            _unlink(g, p)
             if o.holds_source and cost > 0:
-                _hold(g, j, i, processors, closed, tasks, now, now + cost)
+                _hold(g, p, now, now + cost)
+            else:
+                _free_part(g, p, j)
             _leave_proxy(g, j, i, tasks, now)
             g.clusters[i]["tasks_out"] += tasks
             g.clusters[t]["tasks_in"] += tasks
-            add_part(g, j, t, tasks)
-            g.parts[part_on(g, j, t)]["target"] = t
+            # those that join others stay with them
+            g.parts[add_part(g, j, t, tasks)]["target"] = t
         p = following
     job["migrations"] += 1
     job["tasks_moved"] += moved
@@ -631,18 +529,17 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
 @noinline
 def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Give a job back to the grid scheduler."""
-    job = g.progress[j]
-    drop_all(g, j)
-    close_proxies(g, j, now)
+    job, request = g.progress[j], g.requests[j]
+    drop_all(g, j, now)
     job["suspensions"] += 1
     job["state"] = GRID_QUEUE
     if not o.keeps:
-        job["left"] = g.requests[j]["run"] * o.work
+        job["left"] = request["run"] * o.work
         job["served"] = 0
+        job["kept"] = 0
         job["kept_from"] = now
-    request = g.requests[j]
-    queue = line.row(g.grid_queues, IN_PROGRESS)
-    line.append(queue, j, request["processors"], line.as_column(min(request["estimate"], LARGEST)))
+    queue = by_reference(line.row(g.grid_queues, IN_PROGRESS))
+    line.append(queue, j, request["processors"], line.as_column(request["estimate"]))
     g.clock[0]["in_progress"] += 1
     g.clock[0]["retest"] = 1
 
@@ -650,14 +547,29 @@ def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> No
 @noinline
 def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
     """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
-    p = g.progress[j]["part"]
-    while p != NOBODY:
-        g.clusters[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
-        p = g.parts[p]["of_job"]
     found = _find_neighbours(g, j, o)
-    end_spell(g, j, now, False, o)
+    g.clock[0]["ending"] = _without(g.ends, g.clock[0]["ending"], j)
+    _end_spell(g, j, now, False, o)
     if found:
         _migrate(g, j, now, o)
     else:
         g.clusters[i]["suspensions"] += 1
         suspend(g, j, now, o)
+
+
+@noinline
+def kill_grid(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
+    """Stop a grid job, a site of which has failed, in a superstep or while its tasks move."""
+    clock = g.clock[0]
+    k = 0
+    while k < clock["moving"]:
+        until, p = g.moves[k]["key"], g.moves[k]["job"]
+        if g.parts[p]["job"] == j:
+            g.segments[g.parts[p]["segment"]]["end"] = now
+            clock["moving"] = _without(g.moves, clock["moving"], p)
+            _arrive(g, p, until)
+            k = 0
+        else:
+            k += 1
+    clock["ending"] = _without(g.ends, clock["ending"], j)
+    _end_spell(g, j, now, True, o)

@@ -11,14 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import first_come, line, reserving, running
+from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.clusters import Order
-from gridsched.engine.jit import inline, noinline
+from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST, Backfilling
 from gridsched.engine.reference import by_reference
-from gridsched.systems.dynamic_grid.kernels.jobs import boundary, evict, is_wanted, note_start
+from gridsched.systems.dynamic_grid.kernels.jobs import boundary, evict, is_wanted, left_by, note_start
 from gridsched.systems.dynamic_grid.kernels.state import (
     GRID_QUEUE,
     LOCAL_QUEUE,
+    LOCAL_RUN,
     NEW,
     NOBODY,
     DynamicGridArrays,
@@ -32,6 +34,9 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
+_SHORTEST = int(Order.SHORTEST)
+_SMALLEST = int(Order.SMALLEST)
+_AREA = int(Order.SMALLEST_AREA)
 _SCORE = int(Order.SCORE)
 
 _WAIT, _YIELD, _SEND = 0, 1, 2
@@ -40,10 +45,8 @@ _WAIT, _YIELD, _SEND = 0, 1, 2
 @inline
 def unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
-    p = g.clusters[i]["part"]
-    while p != NOBODY:
-        g.parts[p]["marked"] = 0
-        p = g.parts[p]["next"]
+    for k in range(g.clusters[i]["parts"]):
+        g.parts[g.sites[i, k]]["marked"] = 0
     g.clusters[i]["yielding"] = 0
 
 
@@ -65,9 +68,9 @@ def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None
     for k in range(g.state[i, 0]["ending"]):
         j = g.local_ends[i, k]["job"]
         if g.progress[j]["state"] == LOCAL_QUEUE:
-            note_start(g, j, now)
+            note_start(g, j, now, LOCAL_RUN)
             if not tracked:
-                expect(g, i, j, now + g.jobs[j]["estimate"], int(g.jobs[j]["processors"]))
+                expect(g, i, j, now + g.jobs[j]["estimate"], as_int64(g.jobs[j]["processors"]))
     set_due(g, i)
     g.clusters[i]["changed"] = 1
     g.clock[0]["unreported"] = 1
@@ -103,22 +106,44 @@ def start_first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, s
 def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> int:
     """First job of a local queue, which is not empty."""
     if g.policies[i]["first_come"]:
-        queue = line.row(g.queues, i)
+        queue = by_reference(line.row(g.queues, i))
         return int(queue.job[queue.span[0]["first"]])
     c = by_reference(queue_of(g, i))
     reserving.queue_candidates(c, c.state[0]["waiting"], now, _policy(g, i, _NONE, o), score)
     return int(c.candidates[0]["job"])
 
 
+@inline
+def _key(g: DynamicGridArrays, j: int, order: int) -> float:
+    """What an order that does not change with time sorts by, smallest first."""
+    estimate, processors = float(g.jobs[j]["estimate"]), float(g.jobs[j]["processors"])
+    if order == _SHORTEST:
+        return estimate
+    if order == _SMALLEST:
+        return processors
+    if order == _AREA:
+        return estimate * processors
+    return float(g.progress[j]["entry"])
+
+
 @noinline
-def enter(g: DynamicGridArrays, i: int, j: int) -> None:
-    """Let a job wait in a local queue."""
+def enter(g: DynamicGridArrays, i: int, j: int, last: bool) -> None:
+    """Let a job wait in a local queue, behind all others where that is in order of entry, or where it was."""
+    job, cluster, policy = g.progress[j], g.clusters[i], g.policies[i]
+    job["state"] = LOCAL_QUEUE
+    if last:
+        g.clock[0]["entries"] += 1
+        job["entry"] = g.clock[0]["entries"]
+    g.jobs[j]["run"] = with_checkpoints(job["work"], cluster["interval"], cluster["pause"])
+    estimate = with_checkpoints(job["guess"], cluster["interval"], cluster["pause"])
+    g.jobs[j]["estimate"] = min(LARGEST, estimate)
+    g.queue_key[j] = _key(g, j, policy["order"])
+    g.order_key[j] = _key(g, j, policy["backfill_order"])
     if g.policies[i]["first_come"]:
         first_come.enter(by_reference(line_of(g, i)), j)
     else:
         g.waiting[i, g.state[i, 0]["waiting"]] = j
         g.state[i, 0]["waiting"] += 1
-    g.progress[j]["state"] = LOCAL_QUEUE
 
 
 @noinline
@@ -144,7 +169,7 @@ def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
 def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
     """What happens to the first job of a queue, which does not fit."""
     cluster = g.clusters[i]
-    needed = int(g.jobs[j]["processors"])
+    needed = as_int64(g.jobs[j]["processors"])
     if cluster["member"] == 0:
         return _WAIT
     can_yield = g.state[i, 0]["free"] + cluster["leaving"] + cluster["grid"] >= needed
@@ -159,127 +184,123 @@ def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
 
 
 @inline
-def _gain(g: DynamicGridArrays, p: int) -> int:
-    """Processors that others may have when a part leaves."""
-    return int(g.parts[p]["processors"] - g.parts[p]["closed"])
-
-
-@inline
 def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -> int:
     """Part that is told next to make place.
 
     The one that came last; or the smallest that suffices, else the largest, of equal ones the last.
     """
-    p = g.clusters[i]["last_part"]
     chosen = NOBODY
     best = 0
-    while p != NOBODY:
-        size = _gain(g, p)
-        if g.parts[p]["marked"] == 0:
-            if o.latest_victim:
-                return p
-            if size >= missing:
-                better = chosen == NOBODY or best < missing or size < best
-            else:
-                better = chosen == NOBODY or (best < missing and size > best)
-            if better:
-                chosen = p
-                best = size
-        p = g.parts[p]["previous"]
-    return chosen
+    for k in range(g.clusters[i]["parts"] - 1, -1, -1):
+        p = g.sites[i, k]
+        size = left_by(g.parts[p])
+        if g.parts[p]["marked"] != 0:
+            continue
+        if o.latest_victim:
+            return int(p)
+        suffices = size >= missing
+        better = size < best if suffices else size > best
+        if chosen == NOBODY or (better if suffices == (best >= missing) else suffices):
+            chosen = p
+            best = size
+    return int(chosen)
 
 
 @noinline
-def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
+def _ask_for_place(g: DynamicGridArrays, i: int, j: int, now: int, o: DynamicGridOptions) -> None:
     """Tell as many grid jobs to make place as a local job needs."""
     cluster = g.clusters[i]
-    missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - cluster["leaving"]
-    p = cluster["part"]
-    while p != NOBODY:
-        if g.parts[p]["marked"] != 0:
-            missing -= _gain(g, p)
-        p = g.parts[p]["next"]
+    cluster["yielding"] = 1
+    if g.progress[j]["yielded"] == NOBODY:
+        g.progress[j]["yielded"] = now
+    missing = as_int64(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - cluster["leaving"]
+    for k in range(cluster["parts"]):
+        part = g.parts[g.sites[i, k]]
+        if part["marked"] != 0:
+            missing -= left_by(part)
     while missing > 0:
-        p = _victim(g, i, missing, o)
-        g.parts[p]["marked"] = 1
-        missing -= _gain(g, p)
+        part = g.parts[_victim(g, i, missing, o)]
+        part["marked"] = 1
+        missing -= left_by(part)
 
 
 @noinline
 def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Find when the next superstep ends after which a part is to leave."""
     cluster = g.clusters[i]
-    time = FOREVER
-    p = cluster["part"]
-    while p != NOBODY:
+    cluster["timer"] = FOREVER
+    for k in range(cluster["parts"]):
+        p = g.sites[i, k]
         if is_wanted(g, p):
-            time = min(time, boundary(g, g.parts[p]["job"], now, o.superstep))
-        p = g.parts[p]["next"]
-    cluster["timer"] = time
+            cluster["timer"] = min(cluster["timer"], boundary(g, g.parts[p]["job"], now, o.superstep))
     set_due(g, i)
 
 
 @noinline
-def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
+def enter_new(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Let a job wait in NJ."""
-    queue = line.row(g.grid_queues, NEW)
-    request = g.requests[j]
-    g.progress[j]["state"] = GRID_QUEUE
-    g.progress[j]["sent"] = now
+    request, job = g.requests[j], g.progress[j]
+    job["state"] = GRID_QUEUE
+    job["sent"] = now
+    if not o.keeps:
+        job["kept"] = 0
     # of who was killed as a local job there may be little left
-    estimate = request["estimate"] if g.progress[j]["start"] == NOBODY else 1
-    line.append(queue, j, request["processors"], line.as_column(min(estimate, LARGEST)))
+    estimate = request["estimate"] if job["start"] == NOBODY else 1
+    line.append(
+        by_reference(line.row(g.grid_queues, NEW)), j, request["processors"], line.as_column(estimate)
+    )
     g.clock[0]["new"] += 1
+
+
+@inline
+def _backfill(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
+    """Let jobs behind the first one start, as far as the local policy has it."""
+    waiting = g.state[i, 0]["waiting"]
+    if g.policies[i]["backfilling"] != _NONE:
+        _pass(g, i, now, g.policies[i]["backfilling"], o, score)
+    if g.state[i, 0]["waiting"] < waiting:
+        # some kinds of backfilling delay the first job
+        mark_dirty(g, i)
 
 
 @noinline
 def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Pass of a local scheduler, without the evictions."""
-    cluster = g.clusters[i]
-    start_first(g, i, now, o, score)
+    cluster, state = g.clusters[i], g.state[i, 0]
     cluster["in_time"] = 0
-    going_on = g.state[i, 0]["waiting"] > 0
-    while going_on:
+    decision = _SEND
+    start_first(g, i, now, o, score)
+    while decision == _SEND and state["waiting"] > 0:
         j = first_waiting(g, i, now, o, score)
         if g.progress[j]["headed"] == NOBODY:
             g.progress[j]["headed"] = now
         decision = _decide(g, i, j, o)
-        going_on = decision == _SEND
         if decision == _YIELD:
-            cluster["yielding"] = 1
-            if g.progress[j]["yielded"] == NOBODY:
-                g.progress[j]["yielded"] = now
-            _mark(g, i, j, o)
-        elif decision == _WAIT:
-            unmark(g, i)
+            _ask_for_place(g, i, j, now, o)
+            continue
+        unmark(g, i)
+        if decision == _WAIT:
             cluster["in_time"] = 1
-            if g.policies[i]["backfilling"] != _NONE:
-                waiting = g.state[i, 0]["waiting"]
-                _pass(g, i, now, g.policies[i]["backfilling"], o, score)
-                if g.state[i, 0]["waiting"] < waiting:
-                    # some kinds of backfilling delay the first job
-                    mark_dirty(g, i)
+            _backfill(g, i, now, o, score)
         else:
-            unmark(g, i)
             leave_queue(g, i, j)
             cluster["sent"] += 1
-            enter_new(g, j, now)
+            enter_new(g, j, now, o)
             start_first(g, i, now, o, score)
-            going_on = g.state[i, 0]["waiting"] > 0
     _set_timer(g, i, now, o)
 
 
 @noinline
 def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Evict what has to leave a cluster and is at the end of a superstep."""
-    p = g.clusters[i]["part"]
-    while p != NOBODY:
+    k = 0
+    while k < g.clusters[i]["parts"]:
+        p = g.sites[i, k]
         j = g.parts[p]["job"]
+        k += 1
         if is_wanted(g, p) and boundary(g, j, now, o.superstep) == now:
             evict(g, j, i, now, o)
-            p = g.clusters[i]["part"]
-        else:
-            p = g.parts[p]["next"]
+            k = 0
     g.clusters[i]["timer"] = FOREVER
 
 

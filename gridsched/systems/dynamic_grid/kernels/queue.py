@@ -10,7 +10,8 @@ from __future__ import annotations
 from gridsched.engine import line
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST
-from gridsched.systems.dynamic_grid.kernels.jobs import add_part, begin_spell, cost_of, expected_length, tidy
+from gridsched.engine.reference import by_reference
+from gridsched.systems.dynamic_grid.kernels.jobs import add_part, begin_spell, cost_of, expected_length
 from gridsched.systems.dynamic_grid.kernels.state import (
     IN_PROGRESS,
     NEW,
@@ -24,10 +25,18 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 
 @inline
-def forget_refusals(g: DynamicGridArrays) -> None:
+def _forget_refusals(g: DynamicGridArrays) -> None:
     """Try all jobs anew: who was refused may have a place now."""
     g.clock[0]["retest"] = 1
     g.grid_queues.span[NEW, 0]["tested"] = 0
+
+
+@noinline
+def renew(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
+    """Let the grid scheduler look at everything anew, as the clusters in the grid or their nodes changed."""
+    _forget_refusals(g)
+    g.clock[0]["capacity"] = NOBODY
+    _set_most(g, o)
 
 
 @inline
@@ -36,7 +45,7 @@ def _learn(g: DynamicGridArrays, i: int, processors: int, o: DynamicGridOptions)
     clock = g.clock[0]
     # without a slow cluster, jobs are expected to end before leases do that they would have outlasted
     if processors > g.clusters[i]["view"] or (o.heeds and processors == 0 < g.clusters[i]["view"]):
-        forget_refusals(g)
+        _forget_refusals(g)
     if processors != g.clusters[i]["view"]:
         clock["capacity"] = NOBODY
     g.clusters[i]["view"] = processors
@@ -74,32 +83,36 @@ def _set_capacity(g: DynamicGridArrays) -> None:
     g.clock[0]["capacity"] = best
 
 
+@inline
+def _take_largest(g: DynamicGridArrays, c: int) -> int:
+    """The first cluster of a clique that has most in `scratch[2]`, and nothing there from then on."""
+    chosen = g.cliques[g.clique_ends[c]]
+    for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+        if g.scratch[2, g.cliques[k]] > g.scratch[2, chosen]:
+            chosen = g.cliques[k]
+    return int(chosen)
+
+
 @noinline
-def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
+def _set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
     """Find how many processors the largest clique of the clusters in the grid has."""
-    clock = g.clock[0]
-    clock["most"] = 0
+    g.clock[0]["most"] = 0
     for c in range(len(g.clique_ends) - 1):
-        g.scratch[2, :] = 0
+        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+            cluster = g.clusters[g.cliques[k]]
+            g.scratch[2, g.cliques[k]] = cluster["member"] * (cluster["processors"] - cluster["closed"])
         total = 0
         for _ in range(min(o.most_sites, g.clique_ends[c + 1] - g.clique_ends[c])):
-            chosen = g.cliques[g.clique_ends[c]]
-            best = 0
-            for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-                i = g.cliques[k]
-                has = g.clusters[i]["processors"] - g.clusters[i]["closed"]
-                if g.clusters[i]["member"] != 0 and g.scratch[2, i] == 0 and has > best:
-                    chosen = i
-                    best = has
-            g.scratch[2, chosen] = 1
-            total += best
-        clock["most"] = max(clock["most"], total)
+            i = _take_largest(g, c)
+            total += g.scratch[2, i]
+            g.scratch[2, i] = 0
+        g.clock[0]["most"] = max(g.clock[0]["most"], total)
 
 
 @inline
 def _first_in_turn(g: DynamicGridArrays, row: int) -> int:
     """Place of the first job of a queue that the clusters in the grid could hold; its end if none."""
-    queue = line.row(g.grid_queues, row)
+    queue = by_reference(line.row(g.grid_queues, row))
     most = line.as_column(g.clock[0]["most"])
     return line.next_fit(queue, queue.span[0]["first"], most, most, line.as_column(0))
 
@@ -134,33 +147,6 @@ def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dynami
 
 
 @inline
-def _sites_of_clique(g: DynamicGridArrays, c: int, needed: int, until: int, most: int) -> int:
-    """Choose the fewest clusters of a clique that have all processors; return their number.
-
-    More than `most` if so many do not suffice. They stand in `scratch[3]`.
-    """
-    g.scratch[2, :] = 0
-    count = 0
-    while needed > 0:
-        if count == most:
-            return most + 1
-        chosen = NOBODY
-        best = 0
-        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-            i = g.cliques[k]
-            if g.scratch[2, i] == 0 and _believed(g, i, until) > best:
-                chosen = i
-                best = _believed(g, i, until)
-        if chosen == NOBODY:
-            return most + 1
-        g.scratch[2, chosen] = 1
-        g.scratch[3, count] = chosen
-        needed -= best
-        count += 1
-    return count
-
-
-@inline
 def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     """Pace of the slowest cluster of a clique that is believed to have processors."""
     slowest = FOREVER
@@ -175,24 +161,33 @@ def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
 def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose as few clusters of a clique as have all processors together, those with the most first."""
     fewest = min(o.most_sites, len(g.clusters)) + 1
+    g.clock[0]["chosen"] = 0
     for c in range(len(g.clique_ends) - 1):
-        total = 0
+        missing = needed
         until = _until(g, j, 2, _pace_of_clique(g, c), ready, o) if o.heeds else 0
         for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-            total += _believed(g, g.cliques[k], until)
-        if total >= needed:
-            count = _sites_of_clique(g, c, needed, until, fewest - 1)
-            if count < fewest:
-                fewest = count
-                for k in range(count):
-                    g.scratch[0, k] = g.scratch[3, k]
-    if fewest > min(o.most_sites, len(g.clusters)):
-        return False
-    for k in range(fewest):
+            i = g.cliques[k]
+            g.scratch[2, i] = _believed(g, i, until)
+            missing -= g.scratch[2, i]
+        if missing > 0:
+            continue
+        count = 0
+        missing = needed
+        while missing > 0 and count < fewest:
+            i = _take_largest(g, c)
+            missing -= g.scratch[2, i]
+            g.scratch[2, i] = 0
+            g.scratch[3, count] = i
+            count += 1
+        if count < fewest:
+            fewest = count
+            g.clock[0]["chosen"] = count
+            for k in range(count):
+                g.scratch[0, k] = g.scratch[3, k]
+    for k in range(g.clock[0]["chosen"]):
         g.scratch[1, k] = min(needed, _believed(g, g.scratch[0, k], 0))
         needed -= g.scratch[1, k]
-    g.clock[0]["chosen"] = fewest
-    return True
+    return bool(g.clock[0]["chosen"] > 0)
 
 
 @noinline
@@ -221,7 +216,7 @@ def _longest_lease(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int
 @noinline
 def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Place of the first candidate in NJ that was not refused yet; NOBODY if there is none."""
-    queue = line.row(g.grid_queues, NEW)
+    queue = by_reference(line.row(g.grid_queues, NEW))
     span = queue.span[0]
     place = max(span["tested"], span["first"])
     # what clusters are believed to have may have failed
@@ -279,27 +274,26 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
 def take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
     clock = g.clock[0]
-    queue = line.row(g.grid_queues, row)
+    queue = by_reference(line.row(g.grid_queues, row))
     j = int(queue.job[place])
     line.leave(queue, place)
     if row == NEW:
         clock["new"] -= 1
-        tidy(queue, clock["new"])
+        line.tidy(queue, clock["new"])
     else:
         clock["in_progress"] -= 1
         clock["retest"] = 1
-        tidy(queue, clock["in_progress"])
+        line.tidy(queue, clock["in_progress"])
     return j
 
 
 @noinline
-def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
-    """Send jobs of CJ and NJ to clusters until there is no candidate."""
+def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> bool:
+    """Send jobs of CJ and NJ to clusters until there is no candidate; return False if there is no room."""
     clock = g.clock[0]
     while clock["in_progress"] + clock["new"] > 0:
         if not has_room(g):
-            clock["full"] = 1
-            return
+            return False
         if clock["capacity"] == NOBODY:
             _set_capacity(g)
         row = IN_PROGRESS
@@ -309,13 +303,14 @@ def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> No
             clock["retest"] = int(_choose(g, g.grid_queues.job[IN_PROGRESS, place], now, o))
         if not in_progress or clock["retest"] == 0:
             if in_progress and o.strict:
-                return
+                return True
             row = NEW
             place = _next_new(g, now, o) if clock["new"] > 0 else NOBODY
             if place == NOBODY:
-                return
+                return True
         if _confirm(g, o):
             _send(g, take(g, row, place), now, o)
+    return True
 
 
 @inline

@@ -1,0 +1,94 @@
+"""Nodes of a dynamic grid that are back, take no more jobs, or go down and kill who is there."""
+
+from __future__ import annotations
+
+from gridsched.engine.jit import noinline
+from gridsched.engine.job_lifecycle import Fate, notify_end
+from gridsched.engine.records import FOREVER
+from gridsched.systems.dynamic_grid.kernels.jobs import drop_all, kill_grid, kill_local, suspend
+from gridsched.systems.dynamic_grid.kernels.local import enter
+from gridsched.systems.dynamic_grid.kernels.processors import (
+    CLOSE,
+    KILL,
+    OutageArrays,
+    close_or_open,
+    place,
+    victim,
+)
+from gridsched.systems.dynamic_grid.kernels.queue import renew
+from gridsched.systems.dynamic_grid.kernels.state import (
+    END,
+    GONE,
+    LOCAL_RUN,
+    LOSE,
+    NOBODY,
+    DynamicGridArrays,
+    DynamicGridOptions,
+    has_room,
+    mark_dirty,
+    set_due,
+)
+
+_LOST = int(Fate.LOST)
+
+
+@noinline
+def next_node_event(g: DynamicGridArrays, f: OutageArrays) -> int:
+    """Time of the next event of nodes; FOREVER if there is none."""
+    if f is None:
+        return FOREVER
+    event = g.clock[0]["node_event"]
+    return f.events[event]["time"] if event < len(f.events) else FOREVER
+
+
+@noinline
+def _kill(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
+    """Stop a job, as nodes of a cluster fail; it waits again, or is lost."""
+    job = g.progress[j]
+    is_local = job["state"] == LOCAL_RUN
+    job["killed"] += 1
+    if is_local:
+        kill_local(g, j, now, o)
+    else:
+        kill_grid(g, j, now, o)
+    if g.clusters[i]["requeue"] == LOSE:
+        drop_all(g, j, now)
+        job["state"] = GONE
+        job["finish"] = now
+        g.clock[0]["present"] -= 1
+        g.lifecycles.jobs[j]["fate"] = _LOST
+        notify_end(g.lifecycles, j, now, True)
+    elif is_local:
+        job["headed"] = NOBODY
+        enter(g, i, j, g.clusters[i]["requeue"] == END)
+    else:
+        suspend(g, j, now, o)
+
+
+@noinline
+def change_nodes(g: DynamicGridArrays, f: OutageArrays, now: int, o: DynamicGridOptions) -> bool:
+    """Let happen to nodes what does now; return False if there is no room for it."""
+    if f is None:
+        return True
+    clock = g.clock[0]
+    happened = False
+    while next_node_event(g, f) == now:
+        event = f.events[clock["node_event"]]
+        i = f.outages[event["outage"]]["cluster"]
+        j = victim(g, f, event["outage"]) if event["kind"] == KILL else NOBODY
+        while j != NOBODY:
+            if not has_room(g):
+                return False
+            _kill(g, j, i, now, o)
+            j = victim(g, f, event["outage"])
+        if event["kind"] != KILL:
+            close_or_open(g, f, event["outage"], event["kind"] == CLOSE)
+        clock["node_event"] += 1
+        mark_dirty(g, i)
+        happened = True
+    if happened:
+        place(g, f, now)
+        renew(g, o)
+        for i in range(len(g.clusters)):
+            set_due(g, i)
+    return has_room(g)
