@@ -251,8 +251,8 @@ def optimise(
         )
     if len(seeds) > titan.population:
         raise ConfigurationError(f"titan: {len(seeds)} seeds; use at most {titan.population}, the population")
-    one = genetic.allocate(titan.population, len(jobs), len(free))
-    two = genetic.allocate(titan.population, len(jobs), len(free))
+    one = genetic.population(titan.population, len(jobs), len(free))
+    two = genetic.population(titan.population, len(jobs), len(free))
     for i, seed in enumerate(seeds):
         one.order[i], one.masks[i] = seed.order, seed.masks
     available = np.maximum(free, now)
@@ -266,6 +266,7 @@ def optimise(
         weights.goal._replace(unit=int(unit)),
         titan.options,
         random,
+        packing.room(len(jobs), len(free)),
     )
     best = Coding(one.order[0].copy(), one.masks[0].copy())
     return Optimised(best, float(one.performance[0]), int(generations))
