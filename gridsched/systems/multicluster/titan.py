@@ -262,6 +262,7 @@ def optimise(
         len(seeds),
         jobs,
         available,
+        np.sort(available),
         int(now),
         weights.goal._replace(unit=int(unit)),
         titan.options,

@@ -286,32 +286,32 @@ def _select(sums: Any, random: Any) -> int:
 
 
 @inline
-def _best_first(population: Population) -> None:
-    """Exchange the first individual and the best, the first of equals."""
+def _best(performance: Any) -> int:
+    """The best individual, the first of equals."""
     best = 0
-    for i in range(len(population.performance)):
-        if population.performance[i] < population.performance[best]:
+    for i in range(len(performance)):
+        if performance[i] < performance[best]:
             best = i
-    if best == 0:
-        return
-    for job in range(population.order.shape[1]):
-        kept = population.order[0, job]
-        population.order[0, job] = population.order[best, job]
-        population.order[best, job] = kept
-        for w in range(population.masks.shape[2]):
-            word = population.masks[0, job, w]
-            population.masks[0, job, w] = population.masks[best, job, w]
-            population.masks[best, job, w] = word
-    performance = population.performance[0]
-    population.performance[0] = population.performance[best]
-    population.performance[best] = performance
+    return best
+
+
+@inline
+def _best_first(population: Population) -> None:
+    """Exchange the first individual and the best."""
+    order, masks, performance = population.order, population.masks, population.performance
+    best = _best(performance)
+    for job in range(order.shape[1]):
+        order[0, job], order[best, job] = order[best, job], order[0, job]
+        for w in range(masks.shape[2]):
+            masks[0, job, w], masks[best, job, w] = masks[best, job, w], masks[0, job, w]
+    performance[0], performance[best] = performance[best], performance[0]
 
 
 @inline
 def least_performance(jobs: Any, base: Any, now: int, goal: Goal) -> float:
     """A comprehensive performance that no schedule can be better than, and the best of a single job.
 
-    `base` is in order here. Each job has as many resources as it needs at once, and none is idle; a single
+    `base` is in order. Each job has as many resources as it needs at once, and none is idle; a single
     job on the resource that is free last of those that it has must let the others be idle until then.
     """
     if len(jobs) > 1:
@@ -376,6 +376,7 @@ def evolve(
     seeds: int,
     jobs: Any,
     base: Any,
+    ordered: Any,
     now: int,
     goal: Goal,
     options: GeneticOptions,
@@ -395,6 +396,8 @@ def evolve(
         The jobs, at least one, none larger than the cluster.
     base : int64[m]
         When each resource becomes available, not before now.
+    ordered : int64[m]
+        The same, the first first.
     now : int
         Present time, seconds.
     goal : Goal
@@ -412,13 +415,13 @@ def evolve(
         Generations that were made after the first. Those that could not improve the best individual any more
         count, but are not worked out.
     """
-    least = least_performance(jobs, np.sort(base), now, goal)
+    least = least_performance(jobs, ordered, now, goal)
     taken = np.empty(len(jobs), np.bool_)
     sums = np.empty(len(now_living.performance), np.float64)
     bests = np.empty(options.generations + 1, np.float64)
     one, two = now_living, next_living
     packing.evaluate(one.order, one.masks, 0, jobs, base, now, goal, one.performance[:seeds], room)
-    if one.performance.min() > least:
+    if one.performance[_best(one.performance)] > least:
         for i in range(seeds, len(sums)):
             draw_individual(one, i, jobs, len(base), random)
         packing.evaluate(one.order, one.masks, seeds, jobs, base, now, goal, one.performance, room)
