@@ -72,9 +72,8 @@ def test_genetic_algorithm(count: int, width: int, table: Table) -> None:
     jobs, base = queue(count, 10), np.zeros(width, np.int64)
     one, two = genetic.population(50, count, width), genetic.population(50, count, width)
     options, goal, room = Titan(threshold=None).options, Weights().goal, packing.room(count, width)
-    (seconds,) = best_times(
-        [lambda: genetic.evolve(one, two, 0, jobs, base, base, 0, goal, options, stream(1), room)], seconds=1.0
-    )
+    given = one, two, 0, jobs, base, base, 0, goal, options
+    (seconds,) = best_times([lambda: genetic.evolve(*given, stream(1), room)], seconds=1.0)
     table.add(f"genetic algorithm, {count} jobs on {width} resources", f"{5000 / seconds:,.0f} individuals/s")
 
 

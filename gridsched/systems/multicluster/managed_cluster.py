@@ -147,13 +147,13 @@ class ManagedCluster(ABC):
         self._sizes: Integers = jobs.resources[index]
         self._present, self._out = resources, np.zeros(widest, np.int64)
         self._places: Integers | slice = slice(resources)
-        self._words = packing.words(widest)
+        self.words = packing.words(widest)
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
         nothing = np.empty(0, np.int64)
         self.waiting: Integers = nothing
         """Jobs that have not started, in order."""
-        self._running = Started(nothing, nothing, np.empty((0, self._words), np.uint64))
+        self._running = Started(nothing, nothing, np.empty((0, self.words), np.uint64))
         self.metrics = BacklogMetrics(0, 0, 0)
         self.generations = 0
 
@@ -392,7 +392,7 @@ class PlannedCluster(ManagedCluster):
     def __init__(self, *cluster: Any, planning: Planning) -> None:
         super().__init__(*cluster)
         self._planning = planning
-        self._masks = np.empty((0, self._words), np.uint64)
+        self._masks = np.empty((0, self.words), np.uint64)
         self._start, self._planned_end = np.empty((2, 0), np.int64)
 
     def advance(self, now: int) -> Started:
@@ -437,7 +437,7 @@ class PlannedCluster(ManagedCluster):
         jobs = np.concatenate([self.waiting, again] if at_end else [again, self.waiting])
         handed_back, self.waiting = jobs[~self.holds(jobs)], jobs[self.holds(jobs)]
         coding = self._in_order(self.waiting, now)
-        self._masks = np.zeros((len(self.waiting), self._words), np.uint64)
+        self._masks = np.zeros((len(self.waiting), self.words), np.uint64)
         self._masks[:, : coding.masks.shape[1]] = coding.masks
         self._start, planned = self._starts(now)
         self._planned_end = planned + self._expected[self.waiting]

@@ -205,7 +205,7 @@ class QueueCluster(ManagedCluster):
         self, jobs: Integers, start: Integers, durations: Integers, occupants: NDArray[np.void]
     ) -> Started:
         """Jobs with their starts, on the lowest resources that are free then."""
-        masks = np.zeros((len(jobs), self._words), np.uint64)
+        masks = np.zeros((len(jobs), self.words), np.uint64)
         if len(jobs):
             order = np.argsort(start, kind="stable")
             jobs, start = jobs[order], start[order]

@@ -368,14 +368,14 @@ def _schedule(
     workload, jobs = submission.workload, len(submission)
     outcome = run.outcome()
     cluster, start, end, number = np.full((4, jobs), -1, np.int64)
-    ran = accepted[outcome.start >= 0]
-    cluster[accepted], start[accepted], number[accepted] = outcome.cluster, outcome.start, run.round
-    end[ran] = outcome.end[outcome.start >= 0]
+    ran = run.start >= 0
+    cluster[accepted], start[accepted], number[accepted] = run.cluster, run.start, run.round
+    end[accepted[ran]] = outcome.end[ran]
     run_time = workload.run_time.copy()
-    run_time[ran] = outcome.run_time[outcome.start >= 0]
+    run_time[accepted[ran]] = outcome.run_time[ran]
+    told, counted = run.told(outcome)
     segments: RecordArray = outcome.segments
     segments["job"] = accepted[segments["job"]]
-    told, counted = run.told()
     largest = [max(run.widest[each.name], 1) for each in submission.clusters]
     variables: dict[str, Variable] = {
         "cluster_processors": ("cluster", np.array(largest), "processors of the cluster, the most", "1"),
@@ -395,7 +395,7 @@ def _schedule(
         ),
         **told,
     }
-    measured = _metrics_of_rounds(run) if run.measured else {}
+    measured = _metrics_of_rounds(run) if policy.measure else {}
     for name, (dims, values, attributes) in {**_rounds(run), **measured, **_queues(run)}.items():
         variables[name] = (dims, np.asarray(values), attributes["long_name"], attributes["units"])
     plans = len(run.rounds) * len(submission.clusters)
