@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_evaluation(count: int, width: int, largest: int, least: int, table: Tab
     population, random = genetic.population(50, count, width), stream(1)
     for i in range(50):
         genetic.draw_individual(population, i, jobs, width, random)
-    goal, room = Weights().goal, packing.room(count, width)
+    goal, room = Weights().goal, packing.lanes_for(count, width)
     given = population.order, population.masks, 0, jobs, base, 0, goal, population.performance, room
     (seconds,) = best_times([lambda: packing.evaluate(*given)], seconds=1.0)
     rate = 50 / seconds
@@ -55,9 +56,8 @@ def test_evaluation(count: int, width: int, largest: int, least: int, table: Tab
 @pytest.mark.parametrize("largest", [10, 56])
 def test_composition_table(largest: int, table: Table) -> None:
     sizes = np.ascontiguousarray(queue(200, largest)["processors"])
-    (seconds,) = best_times(
-        [lambda: composition.build(composition.allocate_table(200, 56), sizes)], seconds=1.0
-    )
+    room = partial(composition.tables_for, 1, 200, 56)
+    (seconds,) = best_times([lambda: composition.build(composition.only(room(), 0), sizes)], seconds=1.0)
     table.add_target(
         f"composition table of 200 jobs of up to {largest} for 56 processors",
         f"{1e3 * seconds:.2f} ms",
@@ -71,7 +71,7 @@ def test_composition_table(largest: int, table: Table) -> None:
 def test_genetic_algorithm(count: int, width: int, table: Table) -> None:
     jobs, base = queue(count, 10), np.zeros(width, np.int64)
     one, two = genetic.population(50, count, width), genetic.population(50, count, width)
-    options, goal, room = Titan(threshold=None).options, Weights().goal, packing.room(count, width)
+    options, goal, room = Titan(threshold=None).options, Weights().goal, packing.lanes_for(count, width)
     given = one, two, 0, jobs, base, base, 0, goal, options
     (seconds,) = best_times([lambda: genetic.evolve(*given, stream(1), room)], seconds=1.0)
     table.add(f"genetic algorithm, {count} jobs on {width} resources", f"{5000 / seconds:,.0f} individuals/s")

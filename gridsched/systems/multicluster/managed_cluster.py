@@ -262,7 +262,12 @@ class ManagedCluster(ABC):
         hit: NDArray[np.bool_] = np.any(used & resources, axis=1)
         killed, self._running = self._running.only(hit), self._running.only(~hit)
         self._occupants["end"][resources_of(killed.masks, len(resources)).any(axis=0)] = now
+        self._take_off(killed.jobs, now)
         return killed
+
+    @abstractmethod
+    def _take_off(self, jobs: Integers, now: int) -> None:
+        """Let whoever starts the jobs of the cluster know that some have been killed."""
 
     def put_out(self, first: int, end: int, more: int) -> None:
         """Let resources be out once more, or once less often; call `rearrange` then."""
@@ -442,6 +447,9 @@ class PlannedCluster(ManagedCluster):
         self._start, planned = self._starts(now)
         self._planned_end = planned + self._expected[self.waiting]
         return handed_back
+
+    def _take_off(self, jobs: Integers, now: int) -> None:
+        """A plan has only jobs that have not started."""
 
     def next_instant(self) -> int:
         """When a job starts or ends next, if nothing else happens."""

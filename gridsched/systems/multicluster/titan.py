@@ -267,7 +267,7 @@ def optimise(
         weights.goal._replace(unit=int(unit)),
         titan.options,
         random,
-        packing.room(len(jobs), len(free)),
+        packing.lanes_for(len(jobs), len(free)),
     )
     best = Coding(one.order[0].copy(), one.masks[0].copy())
     return Optimised(best, float(one.performance[0]), int(generations))
@@ -326,10 +326,14 @@ def measured(
     unit: int,
 ) -> tuple[int, int, int]:
     """Makespan, idle time of processors (`unit` for a resource) and over-deadline of a schedule, seconds."""
-    makespan, idle, late = packing.metrics(
-        begin, coding.masks[np.newaxis], jobs, free, int(now), weights.goal.to_makespan
-    )
-    return makespan, idle * unit, late
+    end = begin + jobs["duration"]
+    last = end.max(initial=now)
+    left = last
+    if weights.idle_time == "holes":
+        left = np.where(coding.resources(len(free)), end[:, np.newaxis], now).max(axis=0, initial=now)
+    idle = np.maximum(left - free, 0).sum() - (jobs["duration"] * jobs["processors"]).sum()
+    late = np.maximum(end - jobs["deadline"], 0).sum()
+    return int(last - now), int(idle) * unit, int(late)
 
 
 def resources_of(masks: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from gridsched.systems.multicluster.titan import (
     IdleName,
     Weights,
     in_order,
+    measured,
     packed,
     resources_of,
     starts,
@@ -99,9 +100,7 @@ def test_performance_equals_the_oracle(
         over_deadline=weights[2],
         idle_time=cast(IdleName, idle_time),
     )
-    found = packing.metrics(
-        np.array(begin, np.int64), coding.arrays[1], records, free, now, idle_time == "makespan"
-    )
+    found = measured(np.array(begin, np.int64), coding, records, free, now, wanted, 1)
     assert found == expected
     cp = naive_packing.performance(expected, weights)
     assert wanted.performance(*expected) == cp
@@ -114,7 +113,7 @@ def packing_performance(
     """Comprehensive performance of several schedules of the same jobs."""
     order, masks = (np.stack(each) for each in zip(*((c.order, c.masks) for c in codings), strict=True))
     found = np.empty(len(codings))
-    room = packing.room(len(jobs), len(free))
+    room = packing.lanes_for(len(jobs), len(free))
     packing.evaluate(order, masks, 0, jobs, free, now, weights.goal, found, room)
     return found
 

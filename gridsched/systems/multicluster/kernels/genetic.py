@@ -381,7 +381,7 @@ def evolve(
     goal: Goal,
     options: GeneticOptions,
     random: Any,
-    room: packing.Room,
+    room: packing.Lanes,
 ) -> int:
     """Improve schedules until they improve no more.
 
@@ -406,7 +406,7 @@ def evolve(
         Parameters of the algorithm.
     random : uint64[2]
         Stream of random numbers.
-    room : packing.Room
+    room : packing.Lanes
         Room to work in.
 
     Returns

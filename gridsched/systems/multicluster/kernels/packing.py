@@ -186,7 +186,7 @@ LANES = 8
 """Schedules that are looked at together: what one vector register of a present-day processor holds."""
 
 
-class Room(NamedTuple):
+class Lanes(NamedTuple):
     """Room to place the jobs of `LANES` schedules in their orders; on the last axis these.
 
     Before the first job and behind the last one is one without resources.
@@ -200,13 +200,13 @@ class Room(NamedTuple):
     late: Any = column(np.int64, "lanes")  # time over deadlines
 
 
-def room(jobs: int, resources: int) -> Room:
+def lanes_for(jobs: int, resources: int) -> Lanes:
     """Room for schedules of so many jobs on so many resources."""
     sizes = {"resources": resources, "words": words(resources), "lanes": LANES}
-    return allocate(Room, sizes | {"jobs + 1": jobs + 1, "jobs + 2": jobs + 2})
+    return allocate(Lanes, sizes | {"jobs + 1": jobs + 1, "jobs + 2": jobs + 2})
 
 
-def place_in_lanes(room: Room, now: int) -> None:
+def place_in_lanes(room: Lanes, now: int) -> None:
     """Place all jobs in each lane, none before now."""
     place = np.arange(len(room.free))
     inside = (room.held[:, place // WORD] >> (place % WORD).astype(np.uint64)[:, np.newaxis]) & ONE != NOTHING
@@ -306,7 +306,9 @@ def _compiled_place_in_lanes(room: Any, now: Any) -> Any:
 
 
 @inline
-def _fill_lane(room: Room, lane: Any, order: Any, masks: Any, i: Any, jobs: Any, base: Any, now: int) -> None:
+def _fill_lane(
+    room: Lanes, lane: Any, order: Any, masks: Any, i: Any, jobs: Any, base: Any, now: int
+) -> None:
     """Get a lane ready to place the jobs of schedule i."""
     room.last[lane], room.late[lane] = now, 0
     for r in range(len(base)):
@@ -321,7 +323,7 @@ def _fill_lane(room: Room, lane: Any, order: Any, masks: Any, i: Any, jobs: Any,
 
 @noinline
 def evaluate(
-    order: Any, masks: Any, first: int, jobs: Any, base: Any, now: int, goal: Goal, found: Any, room: Room
+    order: Any, masks: Any, first: int, jobs: Any, base: Any, now: int, goal: Goal, found: Any, room: Lanes
 ) -> None:
     """Comprehensive performance of schedules.
 
@@ -341,7 +343,7 @@ def evaluate(
         Weights.
     found : float64[p]
         Filled with the performance of each.
-    room : Room
+    room : Lanes
         Room to work in.
     """
     work = 0
@@ -402,29 +404,6 @@ def append_earliest(
             for resource in np.argsort(free, kind="mergesort")[: processors[job]]:
                 masks[0, job, resource // WORD] |= bit(resource)
         occupy(masks, 0, job, free, ready(masks, 0, job, free, now) + durations[job])
-
-
-@jit
-def metrics(
-    starts: Any, masks: Any, jobs: Any, base: Any, now: int, to_makespan: bool
-) -> tuple[int, int, int]:
-    """Makespan, idle time and over-deadline of a schedule, as `measure`, from when its jobs start."""
-    free = base.copy()
-    last = now
-    over_deadline = 0
-    work = 0
-    for job in range(len(starts)):
-        end = starts[job] + jobs[job]["duration"]
-        for w in range(masks.shape[2]):
-            word = masks[0, job, w]
-            while word != NOTHING:
-                resource = lowest(word) + w * WORD
-                free[resource] = max(free[resource], end)
-                word &= word - ONE
-        over_deadline += max(end - jobs[job]["deadline"], 0)
-        last = max(last, end)
-        work += jobs[job]["duration"] * jobs[job]["processors"]
-    return last - now, _idle(base, free, last, to_makespan) - work, over_deadline
 
 
 # --- execution ------------------------------------------------------------------------------------
