@@ -18,14 +18,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle
+from gridsched.engine.checkpoints import saved_work, with_checkpoints
+from gridsched.engine.jit import jit
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.results import SEGMENT, Variable
+from gridsched.results import Variable
 from gridsched.systems.job_outcomes import (
     JobOutcome,
     lifecycles_of,
@@ -66,29 +67,34 @@ class Progress:
         self.work, self._guess = jobs.actual.copy(), jobs.expected.copy()
         self.saved = np.zeros(len(jobs.submit), np.int64)
         """Seconds of work of each job that checkpoints of its killed executions have."""
-        self._set_lengths(np.arange(len(jobs.submit)))
+        self._set_lengths(0, len(jobs.submit))
         if (jobs.expected > LARGEST).any():
             raise ConfigurationError(
                 f"checkpoints let a job of {self._guess.max()} s take more than {LARGEST} s; make them fewer"
             )
 
-    def _set_lengths(self, jobs: Integers) -> None:
+    def _set_lengths(self, first: int, end: int) -> None:
         """Let jobs take as long as the work that is left, and checkpoints between the parts of it."""
-        interval = np.maximum(self._intervals, 1)[:, np.newaxis]
-        cost = np.where(self._intervals > 0, self._costs, 0)[:, np.newaxis]
-        for length, work in ((self._jobs.actual, self.work), (self._jobs.expected, self._guess)):
-            length[:, jobs] = work[:, jobs] + cost * ((work[:, jobs] - 1) // interval)
+        lengthen(self.work, self._intervals, self._costs, first, end, self._jobs.actual)
+        lengthen(self._guess, self._intervals, self._costs, first, end, self._jobs.expected)
 
     def lose(self, job: int, cluster: int, elapsed: int) -> None:
         """Let a job be killed after it has run for some seconds."""
-        interval = int(self._intervals[cluster])
-        saved = interval * (elapsed // (interval + int(self._costs[cluster]))) if interval else 0
+        saved = saved_work(elapsed, int(self._intervals[cluster]), int(self._costs[cluster]))
         self.saved[job] += saved
         for column in (self.work, self._guess):
             done = (saved * self._speeds[cluster] / self._speeds).astype(np.int64)
             done[cluster] = saved
             column[:, job] = np.maximum(column[:, job] - done, 1)
-        self._set_lengths(np.array([job]))
+        self._set_lengths(job, job + 1)
+
+
+@jit
+def lengthen(work: Any, intervals: Any, costs: Any, first: int, end: int, lengths: Any) -> None:
+    """Fill in how long some jobs take on each cluster with their checkpoints."""
+    for m in range(len(work)):
+        for job in range(first, end):
+            lengths[m, job] = with_checkpoints(work[m, job], intervals[m], costs[m])
 
 
 class FailureAwareRun(Run):
@@ -96,7 +102,8 @@ class FailureAwareRun(Run):
 
     def __init__(self, *run: Any) -> None:
         super().__init__(*run)
-        submission, jobs, accepted = self._submission, self.jobs, self._accepted
+        _, submission, jobs, accepted, announced, *_ = run
+        self._accepted, self._delay = accepted, announced - jobs.submit
         rejected = np.ones(len(submission), np.bool_)
         rejected[accepted] = False
         self._lifecycles = lifecycles_of(submission, rejected)
@@ -105,39 +112,22 @@ class FailureAwareRun(Run):
         self._places_of[accepted] = np.arange(len(accepted))
         self._entered = 0
         self._coming: list[tuple[int, int, int]] = []
-        self._collected: Integers = NOBODY
         self._outages = outages_of(tuple(submission.clusters))
         self._beginning = list(range(len(self._outages)))
         self._ending = sorted(self._beginning, key=lambda k: int(self._outages["until"][k]))
         self._requeue = [cluster.requeue for cluster in submission.clusters]
         self._progress = Progress(jobs, tuple(submission.clusters))
-        self._killed, self._last_end = np.zeros((2, len(accepted)), np.int64)
+        self._killed = np.zeros(len(accepted), np.int64)
         self._left = jobs.submit.copy()
         self._done = np.zeros(len(accepted), np.bool_)
-        self._segments: list[tuple[int, int, int, int, int]] = []
-        self._segment_masks: list[NDArray[np.uint64]] = []
-        self._collection_end: int | None = None
         self._now = 0
 
     # --- from instant to instant ------------------------------------------------------------------
 
-    def execute(self) -> None:
-        """Run until all jobs are done with, or nothing happens any more."""
-        while self._has_jobs() and (now := self._next_instant()) < FOREVER:
-            self._process_events(now)
-
-    def _has_jobs(self) -> bool:
-        """Whether jobs run, or may start."""
-        return self._may_start() or any(len(cluster.running) for cluster in self.clusters)
-
-    def _may_start(self) -> bool:
-        """Whether jobs wait somewhere, or may enter."""
-        if self._coming or len(self._collected) or any(len(cluster.waiting) for cluster in self.clusters):
-            return True
-        ahead = self._left < FOREVER
-        return bool((self._lifecycles.jobs["fate"][self._accepted[ahead]] == _COMPLETED).any())
-
     def _next_instant(self) -> int:
+        """When anything happens next; `FOREVER` once all jobs are done with."""
+        if not self._may_start() and not any(len(cluster.running) for cluster in self.clusters):
+            return FOREVER
         times = [
             int(job_lifecycle.next_time(self._lifecycles)),
             *(cluster.next_instant() for cluster in self.clusters),
@@ -154,28 +144,22 @@ class FailureAwareRun(Run):
             times.append(self._collected_until(self._now))
         return min(times)
 
-    def _process_events(self, now: int) -> None:
-        """All that happens at an instant."""
-        self._now = now
+    def _may_start(self) -> bool:
+        """Whether jobs wait somewhere, or may enter."""
+        if self._coming or len(self._collected) or any(len(cluster.waiting) for cluster in self.clusters):
+            return True
+        ahead = self._left < FOREVER
+        return bool((self._lifecycles.jobs["fate"][self._accepted[ahead]] == _COMPLETED).any())
+
+    def _let_happen(self, now: int) -> set[int]:
+        """Let jobs end, outages begin and end, and jobs enter and leave; return the clusters with outages."""
         for cluster in self.clusters:
-            over = cluster.finish(now)
-            self._note_ends(cluster, over, now)
-            for job in over.jobs.tolist():
+            for job in cluster.finish(now).jobs.tolist():
                 self._done[job] = True
                 job_lifecycle.end(self._lifecycles, self._accepted[job], now, _COMPLETED)
         disturbed = self._let_fail(now)
         self._apply_events(now)
-        self._let_start(now)
-        resized, handed_back = self._change_resources(now)
-        self._collected = np.concatenate([handed_back, self._collected])
-        if resized:
-            self._collection_end = None
-        if self._is_due(disturbed, resized, now):
-            fitting = self._fitting()
-            arrived, self._collected = self._collected[fitting], self._collected[~fitting]
-            self._hand_over(arrived, disturbed | resized, now)
-            self._collection_end = None
-            self._let_start(now)
+        return disturbed
 
     def _is_due(self, disturbed: set[int], resized: set[int], now: int) -> bool:
         """Whether there is a round now."""
@@ -185,18 +169,10 @@ class FailureAwareRun(Run):
             return bool(disturbed) or self._collected_until(now) <= now
         return any(len(self.clusters[index].waiting) for index in disturbed)
 
-    def _fitting(self) -> NDArray[np.bool_]:
-        """Which of the collected jobs some cluster is large enough for now."""
-        fitting: NDArray[np.bool_] = np.any([each.holds(self._collected) for each in self.clusters], axis=0)
-        return fitting
-
-    def _collected_until(self, now: int) -> int:
-        """When jobs that are collected now are handed over if nothing else happens."""
-        if self.policy.rounds == "arrival":
-            return now
-        if self._collection_end is None:
-            self._collection_end = self._collection_ends(now)
-        return self._collection_end
+    def _hand_over(self, arrived: Integers, resized: set[int], now: int) -> None:
+        """Allocate jobs and let clusters plan; those jobs start that can start at once."""
+        super()._hand_over(arrived, resized, now)
+        self._let_start(now)
 
     # --- what happens to resources ----------------------------------------------------------------
 
@@ -228,7 +204,7 @@ class FailureAwareRun(Run):
                     cluster.put_out(first, last, more)
                     fails[first:last] |= more > 0 and not row["drained"]
         killed = cluster.kill(fails, now)
-        self._note_ends(cluster, killed, now)
+        self._note_killed(cluster, killed.jobs, now)
         again = self._let_be_killed(cluster, killed, now)
         return cluster.rearrange(now, again, at_end=self._requeue[cluster.index] == "end")
 
@@ -281,58 +257,30 @@ class FailureAwareRun(Run):
                 cluster.withdraw(own, now)
                 self._collection_end = None
 
-    def _let_start(self, now: int) -> None:
-        """Let jobs start that are due to."""
-        for cluster in self.clusters:
-            started = cluster.advance(now)
-            self.cluster[started.jobs] = cluster.index
-            first = self.start[started.jobs] < 0
-            self.start[started.jobs[first]] = started.start[first]
-            for job in started.jobs.tolist():
-                job_lifecycle.start(self._lifecycles, self._accepted[job], now)
-
-    def _note_ends(self, cluster: ManagedCluster, over: Started, now: int) -> None:
-        """Note that jobs run no longer."""
-        self._last_end[over.jobs] = now
-        taken = cluster.taken(over.jobs).tolist()
-        for job, start, mask, processors in zip(
-            over.jobs.tolist(), over.start.tolist(), over.masks, taken, strict=True
-        ):
-            self._segments.append((job, cluster.index, processors, start, now))
-            padded = np.zeros(self.masks.shape[1], np.uint64)
-            padded[: len(mask)] = mask
-            self._segment_masks.append(padded)
+    def _note_starts(self, cluster: ManagedCluster, started: Started) -> None:
+        """Note which jobs have started, and tell those that depend on them."""
+        super()._note_starts(cluster, started)
+        for job in started.jobs.tolist():
+            job_lifecycle.start(self._lifecycles, self._accepted[job], self._now)
 
     # --- job outcomes ----------------------------------------------------------------------------
 
-    def outcome(self) -> RoundsOutcome:
-        """Outcomes of the jobs: how they were executed, in pieces where they were killed."""
-        order = sorted(range(len(self._segments)), key=lambda k: (self._segments[k][0], self._segments[k][3]))
-        ran = np.flatnonzero(self.start >= 0)
-        run_time = np.zeros(len(self.start), np.int64)
-        run_time[ran] = self._progress.saved[ran] + self._progress.work[self.cluster[ran], ran]
-        return RoundsOutcome(
-            self.start,
-            self._last_end,
-            run_time,
-            self.cluster,
-            np.array([self._segments[k] for k in order], SEGMENT),
-            np.array([self._segment_masks[k] for k in order], np.uint64).reshape(-1, self.masks.shape[1]),
-        )
+    def _worked(self) -> Integers:
+        """Seconds for which each job has worked in the end, what checkpoints have saved included."""
+        return self._progress.saved + self._progress.work[self.cluster, np.arange(len(self.cluster))]
 
     def queued(self) -> tuple[Integers, Integers, Integers]:
         """From when on each job is waited for, and until it is handed over, and has started, or has left."""
         handed_over = np.where(self.round >= 0, self.handed_over, self._left)
         return self.jobs.submit, handed_over, np.where(self.start >= 0, self.start, self._left)
 
-    def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
+    def told(self, outcome: RoundsOutcome) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that with the outcomes of jobs, and what was out when."""
         workload, jobs, accepted = self._submission.workload, self._lifecycles.jobs, self._accepted
         fate = jobs["fate"].copy()
         unfinished = np.zeros(len(fate), np.bool_)
         unfinished[accepted] = ~self._done
         fate[unfinished & (fate == _COMPLETED)] = _STARVED
-        outcome = self.outcome()
         segments: RecordArray = outcome.segments
         executed = np.bincount(
             segments["job"], segments["end"] - segments["start"], minlength=len(accepted)

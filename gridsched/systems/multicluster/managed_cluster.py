@@ -147,13 +147,13 @@ class ManagedCluster(ABC):
         self._sizes: Integers = jobs.resources[index]
         self._present, self._out = resources, np.zeros(widest, np.int64)
         self._places: Integers | slice = slice(resources)
-        self._words = packing.words(widest)
+        self.words = packing.words(widest)
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
         nothing = np.empty(0, np.int64)
         self.waiting: Integers = nothing
         """Jobs that have not started, in order."""
-        self._running = Started(nothing, nothing, np.empty((0, self._words), np.uint64))
+        self._running = Started(nothing, nothing, np.empty((0, self.words), np.uint64))
         self.metrics = BacklogMetrics(0, 0, 0)
         self.generations = 0
 
@@ -262,7 +262,12 @@ class ManagedCluster(ABC):
         hit: NDArray[np.bool_] = np.any(used & resources, axis=1)
         killed, self._running = self._running.only(hit), self._running.only(~hit)
         self._occupants["end"][resources_of(killed.masks, len(resources)).any(axis=0)] = now
+        self._take_off(killed.jobs, now)
         return killed
+
+    @abstractmethod
+    def _take_off(self, jobs: Integers, now: int) -> None:
+        """Let whoever starts the jobs of the cluster know that some have been killed."""
 
     def put_out(self, first: int, end: int, more: int) -> None:
         """Let resources be out once more, or once less often; call `rearrange` then."""
@@ -392,7 +397,7 @@ class PlannedCluster(ManagedCluster):
     def __init__(self, *cluster: Any, planning: Planning) -> None:
         super().__init__(*cluster)
         self._planning = planning
-        self._masks = np.empty((0, self._words), np.uint64)
+        self._masks = np.empty((0, self.words), np.uint64)
         self._start, self._planned_end = np.empty((2, 0), np.int64)
 
     def advance(self, now: int) -> Started:
@@ -437,11 +442,14 @@ class PlannedCluster(ManagedCluster):
         jobs = np.concatenate([self.waiting, again] if at_end else [again, self.waiting])
         handed_back, self.waiting = jobs[~self.holds(jobs)], jobs[self.holds(jobs)]
         coding = self._in_order(self.waiting, now)
-        self._masks = np.zeros((len(self.waiting), self._words), np.uint64)
+        self._masks = np.zeros((len(self.waiting), self.words), np.uint64)
         self._masks[:, : coding.masks.shape[1]] = coding.masks
         self._start, planned = self._starts(now)
         self._planned_end = planned + self._expected[self.waiting]
         return handed_back
+
+    def _take_off(self, jobs: Integers, now: int) -> None:
+        """A plan has only jobs that have not started."""
 
     def next_instant(self) -> int:
         """When a job starts or ends next, if nothing else happens."""

@@ -113,7 +113,7 @@ def composition_table(processors: ArrayLike, rows: int) -> list[list[tuple[int, 
     [(1, 0), (3,), (5, 4)]
     """
     sizes = _sizes(processors, rows)
-    table = composition.allocate_table(len(sizes), rows)
+    table = composition.only(composition.tables_for(1, len(sizes), rows), 0)
     composition.build(table, sizes)
     return [
         [

@@ -116,9 +116,9 @@ class LocalSchedulers:
         self._describe(jobs, cluster)
         queues.requeue(self._grid, self._local, jobs, cluster, int(now), self._options, self._score)
 
-    def kill(self, jobs: Integers, cluster: int, now: int) -> None:
-        """Take running jobs off a cluster before their ends."""
-        queues.kill(self._grid, self._local, jobs, cluster, int(now), self._options)
+    def take_off(self, jobs: Integers, cluster: int, now: int) -> None:
+        """Let killed jobs run on a cluster no longer."""
+        queues.take_off(self._grid, self._local, jobs, cluster, int(now), self._options)
 
     def _describe(self, jobs: Integers, cluster: int) -> None:
         """Say what jobs are on the cluster that they are about to enter."""
@@ -205,7 +205,7 @@ class QueueCluster(ManagedCluster):
         self, jobs: Integers, start: Integers, durations: Integers, occupants: NDArray[np.void]
     ) -> Started:
         """Jobs with their starts, on the lowest resources that are free then."""
-        masks = np.zeros((len(jobs), self._words), np.uint64)
+        masks = np.zeros((len(jobs), self.words), np.uint64)
         if len(jobs):
             order = np.argsort(start, kind="stable")
             jobs, start = jobs[order], start[order]
@@ -286,11 +286,9 @@ class QueueCluster(ManagedCluster):
         self._schedulers.finish(now)
         return super().finish(now)
 
-    def kill(self, resources: NDArray[np.bool_], now: int) -> Started:
-        """Take the jobs that run on some resources off all that they have; return them by their starts."""
-        killed = super().kill(resources, now)
-        self._schedulers.kill(killed.jobs, self.index, now)
-        return killed
+    def _take_off(self, jobs: Integers, now: int) -> None:
+        """Let the local scheduler know that jobs run no longer."""
+        self._schedulers.take_off(jobs, self.index, now)
 
     def plan(self, new: Integers, masks: NDArray[np.uint64] | None, now: int, number: int) -> None:
         """Let new jobs enter the queue, and foresee what happens to all that wait."""

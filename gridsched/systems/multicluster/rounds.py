@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.platform import ResourceChange
 from gridsched.policies.local import named_policy
-from gridsched.results import Variable, in_one_piece
+from gridsched.results import SEGMENT, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.cluster_records import overrun_code
-from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.managed_cluster import (
+    NOBODY,
     Integers,
     ManagedCluster,
     MulticlusterJobs,
@@ -51,21 +52,24 @@ class Round(NamedTuple):
 
 
 class RoundsOutcome(NamedTuple):
-    """Outcomes of p jobs: when they first started and last ended, how long they worked, and where last.
+    """Outcomes of p jobs: when they last ended and how long they worked; segments name them by their places.
 
-    Segments name jobs by their places among the p, and have the resources of each as bits.
+    Segments have the resources of each as bits.
     """
 
-    start: Integers
     end: Integers
     run_time: Integers
-    cluster: Integers
-    segments: NDArray[Any]
+    segments: RecordArray
     masks: NDArray[np.uint64]
 
 
 class Run:
-    """State of a simulation: the clusters, and the jobs that are not allocated yet."""
+    """A simulation, which goes from one instant to the next at which something has to be decided.
+
+    At an instant happens what is not decided here; jobs start that are due to start; resources are added and
+    removed; then there is a round, if one is due. Where nothing can come between what is planned, all
+    instants are rounds; where it can, see `interruptions`.
+    """
 
     def __init__(
         self,
@@ -82,8 +86,7 @@ class Run:
         most = {cluster.name: cluster.processors for cluster in clusters}
         for change in changes:
             most[change.cluster] = max(most[change.cluster], change.processors)
-        self.jobs, self.policy, self._seed = jobs, policy, submission.seed
-        self._submission, self._accepted, self._delay = submission, accepted, announced - jobs.submit
+        self.jobs, self.policy, self._submission = jobs, policy, submission
         self._promised = jobs.deadline - jobs.submit
         self.widest = most
         overrun = overrun_code(submission.conventions.overrun)
@@ -104,58 +107,82 @@ class Run:
             for i, cluster in enumerate(clusters)
         ]
         self._names = [cluster.name for cluster in clusters]
-        self._speeds = [cluster.speed for cluster in clusters]
         self._order = np.argsort(announced, kind="stable")
         self._announced = announced[self._order]
         self._seen = 0
         self._changes = list(changes)
         # local schedulers share their arrays, and need no threads
         self._pool = pool if policy.local in PLANNED else None
-        self.measured = policy.measure
         generator = np.random.default_rng(np.random.SeedSequence(submission.seed, spawn_key=(len(clusters),)))
         self._drawn = generator.random(count) if policy.dispatcher == "wrand" else np.empty(0)
-        self.cluster, self.start, self.round = np.full((3, count), -1, np.int64)
+        self.cluster, self.start, self.begin, self.end, self.round = np.full((5, count), -1, np.int64)
+        """Where each job was last, when it started first and last (-1 after it was killed) and was killed
+        last, and which round allocated it last."""
         self.handed_over = np.zeros(count, np.int64)
-        widest = max((most[cluster.name] // cluster.unit for cluster in clusters), default=1)
-        self.masks = np.zeros((count, packing.words(widest)), np.uint64)
+        self.masks = np.zeros((count, max(cluster.words for cluster in self.clusters)), np.uint64)
+        self._killed_segments, self._killed_masks = [np.empty(0, SEGMENT)], [self.masks[:0]]
         self.rounds: list[Round] = []
+        self._collected: Integers = NOBODY
+        self._collection_end: int | None = None
+        self._now = int(np.iinfo(np.int64).min)
 
     def execute(self) -> None:
-        """Run to the start of the last job."""
-        now = self._next_round(np.iinfo(np.int64).min)
-        while now is not None:
-            self._hold_round(now)
-            now = self._next_round(now)
-        for cluster in self.clusters:
-            self._note(cluster, cluster.advance(np.iinfo(np.int64).max))
+        """Run until nothing is left to be decided."""
+        while (now := self._next_instant()) < FOREVER:
+            self._process_events(now)
+        self._let_start(FOREVER - 1)
 
-    def _next_round(self, now: int) -> int | None:
-        """Time of the next round; None if all jobs are allocated and nothing changes that concerns them."""
-        arrival = int(self._announced[self._seen]) if self._seen < len(self._announced) else None
-        time = None
-        if arrival is not None:
-            collects = self.policy.rounds == "collected"
-            time = max(self._collection_ends(now), arrival) if collects else arrival
-        if not self._changes or (time is not None and time < self._changes[0].time):
-            return time
-        if time is None and all(cluster.falls_to(0, now) <= now for cluster in self.clusters):
-            return None
-        return max(self._changes[0].time, now)
+    def _next_instant(self) -> int:
+        """When there is a round next: for jobs, or since resources change that a job is to use."""
+        arrival = int(self._announced[self._seen]) if self._seen < len(self._announced) else FOREVER
+        change = self._changes[0].time if self._changes else FOREVER
+        due = max(self._collected_until(self._now), arrival)
+        if due < change or not self._may_start():
+            return due
+        return max(change, self._now)
 
-    def _collection_ends(self, now: int) -> int:
-        choose: Callable[[list[int]], int] = min if self.policy.ends == "any" else max
-        return choose(
-            [cluster.falls_to(self.policy.threshold, now) for cluster in self.clusters if cluster.processors]
-        )
+    def _may_start(self) -> bool:
+        """Whether jobs wait to start, or come."""
+        ahead = self._seen < len(self._announced)
+        return ahead or any(cluster.falls_to(0, self._now) > self._now for cluster in self.clusters)
 
-    def _hold_round(self, now: int) -> None:
-        for cluster in self.clusters:
-            self._note(cluster, cluster.advance(now))
-        resized, handed_back = self._change_resources(now)
+    def _collected_until(self, now: int) -> int:
+        """When jobs that are collected now are handed over if nothing else happens."""
+        if self.policy.rounds == "arrival":
+            return now
+        if self._collection_end is None:
+            choose: Callable[[list[int]], int] = min if self.policy.ends == "any" else max
+            there = [cluster for cluster in self.clusters if cluster.processors]
+            self._collection_end = choose([each.falls_to(self.policy.threshold, now) for each in there])
+        return self._collection_end
+
+    def _process_events(self, now: int) -> None:
+        """All that happens at an instant."""
+        self._now = now
+        disturbed = self._let_happen(now)
+        self._let_start(now)
+        resized = self._change_resources(now)
+        if self._is_due(disturbed, resized, now):
+            fitting = self._fitting()
+            arrived, self._collected = self._collected[fitting], self._collected[~fitting]
+            self._hand_over(arrived, disturbed | resized, now)
+            self._collection_end = None
+
+    def _let_happen(self, now: int) -> set[int]:
+        """Collect what has been announced; return the clusters whose resources fail or are there again."""
         end = int(np.searchsorted(self._announced, now, side="right"))
-        arrived = np.concatenate([handed_back, self._order[self._seen : end]])
+        self._collected = np.concatenate([self._collected, self._order[self._seen : end]])
         self._seen = end
-        self._hand_over(arrived, resized, now)
+        return set()
+
+    def _is_due(self, disturbed: set[int], resized: set[int], now: int) -> bool:
+        """Whether there is a round now."""
+        return True
+
+    def _fitting(self) -> NDArray[np.bool_]:
+        """Which of the collected jobs some cluster is large enough for now."""
+        fitting: NDArray[np.bool_] = np.any([each.holds(self._collected) for each in self.clusters], axis=0)
+        return fitting
 
     def _hand_over(self, arrived: Integers, resized: set[int], now: int) -> None:
         """Allocate jobs, let the clusters plan, those with other resources than before in any case."""
@@ -171,7 +198,7 @@ class Run:
             new, masks = given[cluster.index]
             if cluster.processors and (all_again or len(new) or cluster.index in resized):
                 cluster.plan(new, masks, now, number)
-            elif self.measured:
+            elif self.policy.measure:
                 cluster.measure(now)
 
         list((self._pool.map if self._pool else map)(plan, self.clusters))
@@ -187,21 +214,41 @@ class Run:
             )
         )
 
-    def _note(self, cluster: ManagedCluster, started: Started) -> None:
-        self.cluster[started.jobs] = cluster.index
-        self.start[started.jobs] = started.start
-        self.masks[started.jobs, : started.masks.shape[1]] = started.masks
+    def _let_start(self, now: int) -> None:
+        """Let jobs start that are due to."""
+        for cluster in self.clusters:
+            self._note_starts(cluster, cluster.advance(now))
 
-    def _change_resources(self, now: int) -> tuple[set[int], Integers]:
-        """Clusters whose resources change now, and the jobs that become too large for them."""
+    def _note_starts(self, cluster: ManagedCluster, started: Started) -> None:
+        """Note which jobs have started."""
+        jobs = started.jobs
+        self.cluster[jobs], self.begin[jobs] = cluster.index, started.start
+        self.start[jobs] = np.where(self.start[jobs] < 0, started.start, self.start[jobs])
+        self.masks[jobs, : started.masks.shape[1]] = started.masks
+
+    def _note_killed(self, cluster: ManagedCluster, jobs: Integers, now: int) -> None:
+        """Note that running jobs are taken off their cluster before their ends."""
+        segments = in_one_piece(
+            self.begin[jobs], now - self.begin[jobs], self.cluster[jobs], cluster.taken(jobs)
+        )
+        segments["job"] = jobs
+        self._killed_segments.append(segments)
+        self._killed_masks.append(self.masks[jobs])
+        self.begin[jobs], self.end[jobs] = -1, now
+
+    def _change_resources(self, now: int) -> set[int]:
+        """Add and remove resources, and collect the jobs that become too large; return where it happens."""
         resized: set[int] = set()
-        handed_back = [np.empty(0, np.int64)]
+        handed_back = []
         while self._changes and self._changes[0].time <= now:
             change = self._changes.pop(0)
             cluster = self.clusters[self._names.index(change.cluster)]
             handed_back.append(cluster.resize(change.processors // cluster.unit, now))
             resized.add(cluster.index)
-        return resized, np.concatenate(handed_back)
+        if resized:
+            self._collection_end = None
+            self._collected = np.concatenate([*handed_back, self._collected])
+        return resized
 
     def _allocate(self, arrived: Integers, now: int) -> list[tuple[Integers, NDArray[np.uint64] | None]]:
         """Jobs that each cluster is given, and their resources if MUSCLE has chosen them."""
@@ -217,7 +264,7 @@ class Run:
             durations,
             jobs.deadline[arrived] - durations - jobs.since[arrived],
             [cluster.backlog(now) for cluster in self.clusters],
-            stream(self._seed, len(self.rounds), len(self.clusters)),
+            stream(self._submission.seed, len(self.rounds), len(self.clusters)),
         )
         return [
             (arrived[done.of(cluster.index)], done.masks[done.of(cluster.index)]) for cluster in self.clusters
@@ -225,32 +272,32 @@ class Run:
 
     def _dispatch(self, arrived: Integers) -> Integers:
         if self.policy.dispatcher == "wrand":
-            drawn = self._drawn[arrived]
-            return weighted_random(arrived, self.clusters, self._speeds, drawn, self.policy.fit)
+            drawn, speeds = self._drawn[arrived], [each.speed for each in self._submission.clusters]
+            return weighted_random(arrived, self.clusters, speeds, drawn, self.policy.fit)
         return least_load(self.jobs, arrived, self.clusters, self.policy.load, self.policy.fit)
 
     # --- job outcomes ----------------------------------------------------------------------------
 
     def outcome(self) -> RoundsOutcome:
-        """Outcomes of the jobs: each has run in one piece."""
+        """Outcomes of the jobs; those that were never killed have run in one piece."""
         jobs = np.arange(len(self.start))
-        run_time, taken = self.jobs.actual[self.cluster, jobs], self._taken()[self.cluster, jobs]
-        return RoundsOutcome(
-            self.start,
-            self.start + run_time,
-            run_time,
-            self.cluster,
-            in_one_piece(self.start, run_time, self.cluster, taken),
-            self.masks[self.start >= 0],
-        )
+        length, finished = self.jobs.actual[self.cluster, jobs], self.begin >= 0
+        taken = np.stack([cluster.taken(jobs) for cluster in self.clusters])[self.cluster, jobs]
+        whole = in_one_piece(self.begin, length, self.cluster, taken)
+        segments: RecordArray = np.concatenate([whole, *self._killed_segments])
+        order = np.lexsort((segments["start"], segments["job"]))
+        masks = np.concatenate([self.masks[finished], *self._killed_masks])
+        end = np.where(finished, self.begin + length, self.end)
+        return RoundsOutcome(end, self._worked(), segments[order], masks[order])
 
-    def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
+    def _worked(self) -> Integers:
+        """Seconds for which each job has worked in the end, where it was last."""
+        worked: Integers = self.jobs.actual[self.cluster, np.arange(len(self.cluster))]
+        return worked
+
+    def told(self, outcome: RoundsOutcome) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that with further outcomes of all jobs: nothing else can."""
         return {}, {}
-
-    def _taken(self) -> Integers:
-        """Processors that each job takes on each cluster."""
-        return np.stack([cluster.taken(np.arange(len(self.start))) for cluster in self.clusters])
 
     def queued(self) -> tuple[Integers, Integers, Integers]:
         """From when on each job is waited for, and until it is handed over, and has started."""

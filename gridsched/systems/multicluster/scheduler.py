@@ -368,14 +368,14 @@ def _schedule(
     workload, jobs = submission.workload, len(submission)
     outcome = run.outcome()
     cluster, start, end, number = np.full((4, jobs), -1, np.int64)
-    ran = accepted[outcome.start >= 0]
-    cluster[accepted], start[accepted], number[accepted] = outcome.cluster, outcome.start, run.round
-    end[ran] = outcome.end[outcome.start >= 0]
+    ran = run.start >= 0
+    cluster[accepted], start[accepted], number[accepted] = run.cluster, run.start, run.round
+    end[accepted[ran]] = outcome.end[ran]
     run_time = workload.run_time.copy()
-    run_time[ran] = outcome.run_time[outcome.start >= 0]
+    run_time[accepted[ran]] = outcome.run_time[ran]
+    told, counted = run.told(outcome)
     segments: RecordArray = outcome.segments
     segments["job"] = accepted[segments["job"]]
-    told, counted = run.told()
     largest = [max(run.widest[each.name], 1) for each in submission.clusters]
     variables: dict[str, Variable] = {
         "cluster_processors": ("cluster", np.array(largest), "processors of the cluster, the most", "1"),
@@ -394,10 +394,10 @@ def _schedule(
             "1",
         ),
         **told,
+        **_rounds(run),
+        **(_metrics_of_rounds(run) if policy.measure else {}),
+        **_queues(run),
     }
-    measured = _metrics_of_rounds(run) if run.measured else {}
-    for name, (dims, values, attributes) in {**_rounds(run), **measured, **_queues(run)}.items():
-        variables[name] = (dims, np.asarray(values), attributes["long_name"], attributes["units"])
     plans = len(run.rounds) * len(submission.clusters)
     asked = jobs * len(submission.clusters) if policy.dispatcher == "dll" else 0
     return Schedule(
@@ -420,67 +420,51 @@ def _schedule(
     )
 
 
-def _rounds(run: Run) -> dict[str, Any]:
-    time = np.array([each.time for each in run.rounds], np.int64)
-    collected = np.array([each.collected for each in run.rounds], np.int64)
+def _rounds(run: Run) -> dict[str, Variable]:
+    """When there were rounds, and with how many jobs."""
+    time, collected = (np.array([each[k] for each in run.rounds], np.int64) for k in range(2))
     return {
-        "round_time": ("round", time, {"long_name": "time of the round", "units": "s"}),
-        "round_collected": (
-            "round",
-            collected,
-            {"long_name": "jobs that the clusters were given", "units": "1"},
-        ),
+        "round_time": ("round", time, "time of the round", "s"),
+        "round_collected": ("round", collected, "jobs that the clusters were given", "1"),
     }
 
 
-def _metrics_of_rounds(run: Run) -> dict[str, Any]:
+def _metrics_of_rounds(run: Run) -> dict[str, Variable]:
+    """What the clusters planned at each round."""
     shape = (len(run.rounds), len(run.clusters))
     jobs = np.array([each.jobs for each in run.rounds], np.int64).reshape(shape)
     found = np.array([each.metrics for each in run.rounds], np.int64).reshape(*shape, 3)
-    values = {
-        "comprehensive_performance": np.stack(
-            [
-                cluster.weights.performance(*found[:, i].T.astype(np.float64))
-                for i, cluster in enumerate(run.clusters)
-            ],
-            axis=1,
-        ),
-        "round_jobs": jobs,
-        "round_makespan": found[..., 0],
-        "round_idle_time": found[..., 1],
-        "round_over_deadline": found[..., 2],
-        "round_generations": np.array([each.generations for each in run.rounds], np.int64).reshape(shape),
+    generations = np.array([each.generations for each in run.rounds], np.int64).reshape(shape)
+    planned = [
+        cluster.weights.performance(*found[:, i].T.astype(np.float64))
+        for i, cluster in enumerate(run.clusters)
+    ]
+    performance = np.stack(planned, axis=1)
+    values = (performance, jobs, *np.moveaxis(found, -1, 0), generations)
+    mcp, pb = mean_performance(performance, jobs), performance_balance(performance, jobs)
+    return {
+        **{
+            name: (("round", "cluster"), each, *words)
+            for (name, words), each in zip(_OF_ROUNDS.items(), values, strict=True)
+        },
+        "mcp": ("round", mcp, "mean comprehensive performance", "s"),
+        "pb": ("round", pb, "performance balance factor", "s"),
     }
-    variables: dict[str, Any] = {
-        name: (("round", "cluster"), values[name], {"long_name": long_name, "units": units})
-        for name, (long_name, units) in _OF_ROUNDS.items()
-    }
-    performance = values["comprehensive_performance"]
-    for name, series, long_name in (
-        ("mcp", mean_performance(performance, jobs), "mean comprehensive performance"),
-        ("pb", performance_balance(performance, jobs), "performance balance factor"),
-    ):
-        variables[name] = ("round", series, {"long_name": long_name, "units": "s"})
-    return variables
 
 
-def _queues(run: Run) -> Mapping[str, Any]:
+def _queues(run: Run) -> dict[str, Variable]:
     """Mean numbers of jobs that are collected, and that have not started, while jobs arrive."""
     submit, handed_over, start = run.queued()
     last = int(submit.max(initial=0))
     window = last - int(submit.min(initial=last))
-    until = {"queue_mean": handed_over, "waiting_mean": start}
-    names = {
-        "queue_mean": "jobs collected for the next round, mean from the first to the last submission",
-        "waiting_mean": "jobs that have not started, mean from the first to the last submission",
-    }
+
+    def mean(until: Integers) -> NDArray[np.float64]:
+        return np.asarray((np.minimum(until, last) - submit).sum() / window if window else np.nan)
+
+    when = "mean from the first to the last submission"
     return {
-        name: (
-            (),
-            float((np.minimum(times, last) - submit).sum() / window) if window else np.nan,
-            {"long_name": names[name], "units": "1"},
-        )
-        for name, times in until.items()
+        "queue_mean": ((), mean(handed_over), f"jobs collected for the next round, {when}", "1"),
+        "waiting_mean": ((), mean(start), f"jobs that have not started, {when}", "1"),
     }
 
 

@@ -251,8 +251,8 @@ def optimise(
         )
     if len(seeds) > titan.population:
         raise ConfigurationError(f"titan: {len(seeds)} seeds; use at most {titan.population}, the population")
-    one = genetic.allocate(titan.population, len(jobs), len(free))
-    two = genetic.allocate(titan.population, len(jobs), len(free))
+    one = genetic.population(titan.population, len(jobs), len(free))
+    two = genetic.population(titan.population, len(jobs), len(free))
     for i, seed in enumerate(seeds):
         one.order[i], one.masks[i] = seed.order, seed.masks
     available = np.maximum(free, now)
@@ -262,10 +262,12 @@ def optimise(
         len(seeds),
         jobs,
         available,
+        np.sort(available),
         int(now),
         weights.goal._replace(unit=int(unit)),
         titan.options,
         random,
+        packing.lanes_for(len(jobs), len(free)),
     )
     best = Coding(one.order[0].copy(), one.masks[0].copy())
     return Optimised(best, float(one.performance[0]), int(generations))
@@ -324,10 +326,14 @@ def measured(
     unit: int,
 ) -> tuple[int, int, int]:
     """Makespan, idle time of processors (`unit` for a resource) and over-deadline of a schedule, seconds."""
-    makespan, idle, late = packing.metrics(
-        begin, coding.masks[np.newaxis], jobs, free, int(now), weights.goal.to_makespan
-    )
-    return makespan, idle * unit, late
+    end = begin + jobs["duration"]
+    last = end.max(initial=now)
+    left = last
+    if weights.idle_time == "holes":
+        left = np.where(coding.resources(len(free)), end[:, np.newaxis], now).max(axis=0, initial=now)
+    idle = np.maximum(left - free, 0).sum() - (jobs["duration"] * jobs["processors"]).sum()
+    late = np.maximum(end - jobs["deadline"], 0).sum()
+    return int(last - now), int(idle) * unit, int(late)
 
 
 def resources_of(masks: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:

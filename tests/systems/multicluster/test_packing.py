@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from random import Random
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from gridsched.engine.jit import jit
 from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.titan import (
     Coding,
     IdleName,
     Weights,
     in_order,
+    measured,
     packed,
     resources_of,
     starts,
@@ -96,20 +100,59 @@ def test_performance_equals_the_oracle(
         over_deadline=weights[2],
         idle_time=cast(IdleName, idle_time),
     )
-    found = packing.metrics(
-        np.array(begin, np.int64), coding.arrays[1], records, free, now, idle_time == "makespan"
-    )
+    found = measured(np.array(begin, np.int64), coding, records, free, now, wanted, 1)
     assert found == expected
     cp = naive_packing.performance(expected, weights)
     assert wanted.performance(*expected) == cp
-    room = np.empty_like(free)
-    assert packing.performance(*coding.arrays, 0, records, free, now, wanted.goal, room) == cp
+    assert packing_performance([coding], records, free, now, wanted)[0] == cp
+
+
+def packing_performance(
+    codings: Sequence[Coding], jobs: NDArray[Any], free: NDArray[np.int64], now: int, weights: Weights
+) -> NDArray[np.float64]:
+    """Comprehensive performance of several schedules of the same jobs."""
+    order, masks = (np.stack(each) for each in zip(*((c.order, c.masks) for c in codings), strict=True))
+    found = np.empty(len(codings))
+    room = packing.lanes_for(len(jobs), len(free))
+    packing.evaluate(order, masks, 0, jobs, free, now, weights.goal, found, room)
+    return found
+
+
+@given(schedules(), st.integers(1, 20), st.randoms(use_true_random=False))
+def test_many_schedules_together_equal_the_oracle(
+    schedule: tuple[list[PackedJob], list[int], list[set[int]], list[int], int], count: int, random: Random
+) -> None:
+    jobs, order, resources, base, now = schedule
+    codings, expected = [], []
+    for _ in range(count):
+        random.shuffle(order)
+        shift = random.randrange(len(base))
+        moved = [{(resource + shift) % len(base) for resource in own} for own in resources]
+        coding, records, durations, free = arrays(jobs, order, moved, base)
+        begin = naive_packing.place(order, moved, durations.tolist(), base, now)
+        found = naive_packing.metrics(begin, moved, jobs, base, now, "holes")
+        codings.append(coding)
+        expected.append(naive_packing.performance(found, (3, 1, 4)))
+    assert packing_performance(codings, records, free, now, Weights()).tolist() == expected
 
 
 @given(st.integers(1, 2**64 - 1))
 def test_bits(word: int) -> None:
     assert packing.lowest(np.uint64(word)) == (word & -word).bit_length() - 1
     assert packing.count(np.uint64(word)) == word.bit_count()
+    ones = [k for k in range(64) if word >> k & 1]
+    assert [int(packing.nth(np.uint64(word), n)) for n in range(len(ones))] == [1 << k for k in ones]
+
+
+@given(st.integers(1, 2**64 - 1))
+def test_bits_in_compiled_code(word: int) -> None:
+    ones = [k for k in range(64) if word >> k & 1]
+    assert compiled_bits(np.uint64(word), len(ones) - 1) == (ones[0], len(ones), 1 << ones[-1])
+
+
+@jit
+def compiled_bits(word: Any, n: int) -> tuple[int, int, int]:
+    return packing.lowest(word), packing.count(word), packing.nth(word, n)
 
 
 def test_sets_of_all_resources() -> None:

@@ -25,6 +25,7 @@ from gridsched.systems.multicluster.titan import (
 )
 from tests.oracles import packing as naive_packing
 from tests.oracles.packing import PackedJob
+from tests.systems.multicluster.test_packing import packing_performance
 
 FREE = np.array([3, 0, 1, 0, 2], np.int64)
 
@@ -43,7 +44,7 @@ def queues(draw: st.DrawFn, max_jobs: int = 12) -> tuple[NDArray[Any], int]:
 
 
 def individuals(jobs: NDArray[Any], width: int, count: int, random: NDArray[np.uint64]) -> Population:
-    population = genetic.allocate(count, len(jobs), width)
+    population = genetic.population(count, len(jobs), width)
     for i in range(count):
         genetic.draw_individual(population, i, jobs, width, random)
     return population
@@ -68,14 +69,14 @@ def test_operators_keep_schedules_valid(queue: tuple[NDArray[Any], int], seed: i
     random = stream(seed)
     parents = individuals(jobs, width, 3, random)
     assert_valid(parents, jobs, width)
-    children = genetic.allocate(4, len(jobs), width)
-    taken, others = np.empty(len(jobs), np.bool_), np.empty(packing.words(width), np.uint64)
-    genetic.cross(children, 0, parents, 0, 1, jobs, taken, others, random)
-    genetic.cross(children, 1, parents, 2, 2, jobs, taken, others, random)
+    children = genetic.population(4, len(jobs), width)
+    taken = np.empty(len(jobs), np.bool_)
+    genetic.cross(children, 0, parents, 0, 1, jobs, taken, random)
+    genetic.cross(children, 1, parents, 2, 2, jobs, taken, random)
     for i in (2, 3):
         genetic.copy(children, i, parents, 2)
         genetic.swap(children, i, random)
-        genetic.move(children, i, jobs, width, others, random)
+        genetic.move(children, i, jobs, width, random)
     assert_valid(children, jobs, width)
     # A resource of a child is one of a parent's, and shared ones stay.
     both, either = parents.masks[0] & parents.masks[1], parents.masks[0] | parents.masks[1]
@@ -133,8 +134,7 @@ def test_never_worse_than_its_seed(
     first = in_order(np.arange(len(jobs)), jobs["duration"].copy(), jobs["processors"].copy(), free, 0)
     titan = Titan(population=8, generations=12, window=3, threshold=threshold)
     done = optimise(jobs, free, 0, Weights(), titan, stream(seed), [first])
-    before = packing.performance(*first.arrays, 0, jobs, free, 0, Weights().goal, free.copy())
-    after = packing.performance(*done.coding.arrays, 0, jobs, free, 0, Weights().goal, free.copy())
+    before, after = packing_performance([first, done.coding], jobs, free, 0, Weights())
     assert done.performance == after <= before
     assert_valid(Population(*done.coding.arrays, np.empty(1)), jobs, width)
     if threshold is None:
@@ -159,6 +159,28 @@ def test_finds_the_optimum_of_small_instances(name: str, idle_time: Any) -> None
     for seed in range(3):
         done = optimise(jobs, np.array(base), 0, weights, titan, stream(seed))
         assert done.performance == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("idle_time", ["holes", "makespan"])
+@given(queue=queues(max_jobs=3), base=st.lists(st.integers(0, 30), min_size=5, max_size=5))
+def test_no_schedule_is_better_than_the_bound(
+    queue: tuple[NDArray[Any], int], base: list[int], idle_time: Any
+) -> None:
+    jobs = queue[0]
+    jobs["processors"] = np.minimum(jobs["processors"], len(base))
+    listed = [PackedJob(*map(int, job)) for job in jobs.tolist()]
+    weights = Weights(over_deadline=4, makespan=3, idle=1, idle_time=idle_time)
+    best = naive_packing.optimum(listed, base, 0, (3, 1, 4), idle_time)
+    least = genetic.least_performance(jobs, np.sort(base), 0, weights.goal)
+    assert least <= best
+    if len(jobs) == 1 and idle_time == "holes":
+        assert least == best
+
+
+def test_generations_that_cannot_improve_count() -> None:
+    done = optimise(packed([5], [9], [2]), FREE, 0, Weights(), Titan(window=4), stream(1))
+    assert done.generations == 4
+    assert done.coding.resources(5)[0].tolist() == [False, True, False, True, False]
 
 
 def run(seed: int, **options: Any) -> Optimised:

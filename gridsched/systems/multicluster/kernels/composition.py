@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridsched.engine import bundles
+from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, jit, noinline, unchecked
 from gridsched.engine.records import FOREVER
 from gridsched.systems.multicluster.kernels.genetic import below
@@ -23,38 +25,35 @@ NOWHERE = -1
 
 
 class CompositionTable(NamedTuple):
-    """Composition table: row r lists compositions of jobs of r resources together.
+    """Composition tables: row r lists compositions of jobs of r resources together.
 
-    Tables of several units are held in arrays with one dimension more in front.
+    There is one for each unit; a single one has no dimension for these.
     """
 
-    rows: Any  # int32[m + 1, p], compositions of each row; a job is in a row once, so p are enough
-    lengths: Any  # int32[m + 1], how many compositions a row has
-    members: Any  # int32[...], jobs of one composition after the other
-    first: Any  # int32[c + 1], where each composition begins in `members`
-    containing: Any  # int32[p, m], compositions in which a job is
-    places: Any  # int32[p], how many these are
+    rows: Any = column(np.int32, "units", "rows", "jobs")  # compositions; a job is in a row once
+    lengths: Any = column(np.int32, "units", "rows")  # how many compositions a row has
+    members: Any = column(np.int32, "units", "members")  # jobs of one composition after the other
+    first: Any = column(np.int32, "units", "members + 1")  # where each composition begins in `members`
+    containing: Any = column(np.int32, "units", "jobs", "rows")  # compositions in which a job is
+    places: Any = column(np.int32, "units", "jobs")  # how many these are
 
 
-STATE = np.dtype([("compositions", np.int64), ("stack", np.int64), ("found", np.int64), ("free", np.int64)])
-"""Counters of a table and of a search in it."""
+STATE = np.dtype([("stack", np.int64), ("found", np.int64)])
+"""Counters of a search."""
 
 
 class Search(NamedTuple):
-    """What the allocation of the jobs of a table has come to.
+    """What the allocation of the jobs has come to; for a single table without the dimension of units."""
 
-    With tables of several units, `counts`, `visited` and `free` have one dimension more in front.
-    """
-
-    taken: Any  # bool[p], jobs that are allocated, or found for the present space
-    counts: Any  # int32[c], taken jobs of each composition
-    visited: Any  # int32[c], number of the last attempt that looked at each composition
-    stack: Any  # int32[..., 2], compositions that are worked on, and how far
-    found: Any  # int32[p], jobs for the present space
-    free: Any  # int32[m + 1 or more], free jobs of each size; those found for the present space count
-    reached: Any  # bool[m + 1], whether free jobs need so many resources together
-    used: Any  # int32[m + 1], room to find that out
-    state: Any  # STATE[1]
+    taken: Any = column(np.bool_, "jobs")  # that are allocated, or found for the present space
+    counts: Any = column(np.int32, "units", "compositions")  # taken jobs of each composition
+    visited: Any = column(np.int32, "units", "compositions")  # number of the last attempt that looked at each
+    stack: Any = column(np.int32, "compositions + 1", "pair")  # those that are worked on, and how far
+    found: Any = column(np.int32, "jobs")  # jobs for the present space
+    free: Any = column(np.int32, "units", "sizes")  # free jobs of each size; those just found count
+    reached: Any = column(np.bool_, "rows")  # whether free jobs need so many resources together
+    used: Any = column(np.int32, "rows")  # room to find that out
+    state: Any = column(STATE, "one")
 
 
 class Clusters(NamedTuple):
@@ -83,16 +82,15 @@ class Seeds(NamedTuple):
 # --- Algorithm 1: the table -----------------------------------------------------------------------
 
 
-def allocate_table(jobs: int, rows: int) -> CompositionTable:
-    """Room for the table of so many jobs."""
-    return CompositionTable(
-        rows=np.empty((rows + 1, jobs), np.int32),
-        lengths=np.zeros(rows + 1, np.int32),
-        members=np.empty(rows * jobs, np.int32),
-        first=np.zeros(rows * jobs + 1, np.int32),
-        containing=np.empty((jobs, rows), np.int32),
-        places=np.zeros(jobs, np.int32),
-    )
+def tables_for(units: int, jobs: int, rows: int) -> CompositionTable:
+    """Room for the tables of so many jobs."""
+    sizes = {"units": units, "jobs": jobs, "rows": rows + 1, "members": rows * jobs}
+    return bundles.allocate(CompositionTable, sizes | {"members + 1": rows * jobs + 1})
+
+
+def only(tables: CompositionTable, g: int) -> CompositionTable:
+    """One of several tables."""
+    return CompositionTable(*(each[g] for each in tables))
 
 
 @inline
@@ -520,25 +518,10 @@ def allocate(
 def build_tables(processors: Any, rows: int) -> tuple[CompositionTable, Search]:
     """Tables of jobs of so many resources of each unit (int64[g, p]), and room for the search in them."""
     units, jobs = processors.shape
-    tables = CompositionTable(*(np.stack([each] * units) for each in allocate_table(jobs, rows)))
-    compositions = max(
-        build(CompositionTable(*(each[g] for each in tables)), processors[g]) for g in range(units)
-    )
-    return tables, _allocate_search(compositions, processors, rows + 1)
-
-
-def _allocate_search(compositions: int, processors: Any, rows: int) -> Search:
-    """Room for the search in tables of so many compositions at most."""
-    units, jobs = processors.shape
-    sizes = max(rows, int(processors.max(initial=0)) + 1)
-    return Search(
-        taken=np.zeros(jobs, np.bool_),
-        counts=np.zeros((units, compositions), np.int32),
-        visited=np.zeros((units, compositions), np.int32),
-        stack=np.empty((compositions + 1, 2), np.int32),
-        found=np.empty(jobs, np.int32),
-        free=np.stack([np.bincount(each, minlength=sizes) for each in processors]).astype(np.int32),
-        reached=np.zeros(rows, np.bool_),
-        used=np.zeros(rows, np.int32),
-        state=np.zeros(1, STATE),
-    )
+    tables = tables_for(units, jobs, rows)
+    compositions = max(build(only(tables, g), processors[g]) for g in range(units))
+    widest = max(rows, int(processors.max(initial=0)))
+    free = np.stack([np.bincount(each, minlength=widest + 1) for each in processors]).astype(np.int32)
+    sizes = {"units": units, "jobs": jobs, "rows": rows + 1, "compositions": compositions}
+    sizes |= {"compositions + 1": compositions + 1, "pair": 2, "one": 1}
+    return tables, bundles.allocate(Search, sizes, free=free)

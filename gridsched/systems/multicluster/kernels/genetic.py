@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import inline, jit, noinline, unchecked
+from gridsched.engine.bundles import allocate, column
+from gridsched.engine.jit import inline, jit, unchecked
 from gridsched.systems.multicluster.kernels import packing
-from gridsched.systems.multicluster.kernels.packing import NOTHING, ONE, WORD, Goal
+from gridsched.systems.multicluster.kernels.packing import NOTHING, WORD, Goal
 
 
 class GeneticOptions(NamedTuple):
@@ -36,41 +37,48 @@ class GeneticOptions(NamedTuple):
 class Population(NamedTuple):
     """Individuals of one generation; the best one is the first, except while they are made."""
 
-    order: Any  # int32[p, n], jobs in the order of placement
-    masks: Any  # uint64[p, n, w], resources of each job
-    performance: Any  # float64[p], CP of each individual
+    order: Any = column(np.int32, "individuals", "jobs")  # jobs in the order of placement
+    masks: Any = column(np.uint64, "individuals", "jobs", "words")  # resources of each job
+    performance: Any = column(np.float64, "individuals", fill=np.inf)  # CP of each individual
 
 
-def allocate(individuals: int, jobs: int, resources: int) -> Population:
+def population(individuals: int, jobs: int, resources: int) -> Population:
     """Room for so many individuals."""
-    return Population(
-        order=np.empty((individuals, jobs), np.int32),
-        masks=np.empty((individuals, jobs, packing.words(resources)), np.uint64),
-        performance=np.empty(individuals, np.float64),
-    )
+    sizes = {"individuals": individuals, "jobs": jobs, "words": packing.words(resources)}
+    return allocate(Population, sizes)
 
 
 # --- random numbers -------------------------------------------------------------------------------
 
 
 @inline
-def draw(random: Any) -> Any:
-    """Next 64 random bits of a stream, uint64[2] and not all 0.
+def _following(earlier: Any, latest: Any) -> Any:
+    """The 64 random bits after two others, not all 0.
 
     Marsaglia's xorshift generator of 128 bits (J. Statistical Software 8(14), 2003) with the shifts 23, 18,
     5.
     """
-    word = random[0]
-    random[0] = random[1]
-    word ^= word << np.uint64(23)
-    random[1] = word ^ random[1] ^ (word >> np.uint64(18)) ^ (random[1] >> np.uint64(5))
+    word = earlier ^ (earlier << np.uint64(23))
+    return word ^ latest ^ (word >> np.uint64(18)) ^ (latest >> np.uint64(5))
+
+
+@inline
+def draw(random: Any) -> Any:
+    """Next 64 random bits of a stream, uint64[2], which keeps the last two."""
+    random[0], random[1] = random[1], _following(random[0], random[1])
     return random[1]
 
 
 @inline
+def _scaled(word: Any, limit: int) -> int:
+    """Whole number from 0 to `limit` - 1 that random bits stand for, for limits up to 2**31."""
+    return int(np.int64(((word >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32)))
+
+
+@inline
 def below(random: Any, limit: int) -> int:
-    """Random whole number from 0 to `limit` - 1, for limits up to 2**31."""
-    return int(np.int64(((draw(random) >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32)))
+    """Random whole number from 0 to `limit` - 1."""
+    return _scaled(draw(random), limit)
 
 
 @inline
@@ -83,59 +91,61 @@ def uniform(random: Any) -> float:
 
 
 @inline
-def _nth(word: Any, n: int) -> Any:
-    """The bit that has n lower ones in a word, as a word."""
-    for _ in range(n):
-        word &= word - ONE
-    return word & (~word + ONE)
+def _cross_narrow(child: Any, i: int, parents: Any, a: int, b: int, jobs: Any, random: Any) -> None:
+    """`_cross_wide` where a set is one word: it does all in registers, and so in two thirds of the time.
+
+    Whether parents differ is as good as random, so that a branch would cost more than to draw in vain.
+    """
+    earlier, latest = random[0], random[1]
+    for job in range(len(jobs)):
+        word = parents[a, unchecked(job), 0]
+        apart = word ^ parents[b, unchecked(job), 0]
+        following = _following(earlier, latest)
+        earlier = latest if apart != NOTHING else earlier
+        latest = following if apart != NOTHING else latest
+        word ^= apart & latest
+        surplus = packing.count(word) - jobs[unchecked(job)]["processors"]
+        if surplus != 0:
+            pool = apart & (word if surplus > 0 else ~word)
+            possible = packing.count(pool)
+            for k in range(abs(surplus)):
+                earlier, latest = latest, _following(earlier, latest)
+                resource = packing.nth(pool, _scaled(latest, possible - k))
+                pool ^= resource
+                word ^= resource
+        child[i, unchecked(job), 0] = word
+    random[0], random[1] = earlier, latest
 
 
 @inline
-def _find(pool: Any, n: int) -> tuple[int, Any]:
-    """The n-th resource of a set, as the place of a word and a bit in it."""
-    w = 0
-    ones = packing.count(pool[w])
-    while n >= ones:
-        n -= ones
-        w += 1
-        ones = packing.count(pool[w])
-    return w, _nth(pool[w], n)
-
-
-@inline
-def _mix(child: Any, i: int, parents: Any, a: int, b: int, job: int, random: Any) -> int:
-    """Take each resource of a job from either parent; return how many the job has, -1 if all are the same."""
-    differ = False
-    size = 0
+def _change_one(child: Any, i: int, parents: Any, a: int, b: int, job: int, n: int, missing: Any) -> None:
+    """Let a job lose or, if it is `missing` some, get the n-th resource that only one of its parents has."""
     for w in range(child.shape[2]):
-        left, right = parents[a, job, w], parents[b, job, w]
-        word = left
-        if left != right:
-            differ = True
-            word ^= (left ^ right) & draw(random)
-        child[i, job, w] = word
-        size += packing.count(word)
-    return size if differ else -1
+        pool = (parents[a, job, w] ^ parents[b, job, w]) & (child[i, job, w] ^ missing)
+        if n < packing.count(pool):
+            child[i, job, w] ^= packing.nth(pool, n)
+            return
+        n -= packing.count(pool)
 
 
 @inline
-def _cross_job(
-    child: Any, i: int, parents: Any, a: int, b: int, job: int, processors: int, pool: Any, random: Any
-) -> None:
+def _cross_wide(child: Any, i: int, parents: Any, a: int, b: int, jobs: Any, random: Any) -> None:
     """Take each resource of a job from either parent, and correct their number with those of one only."""
-    size = _mix(child, i, parents, a, b, job, random)
-    if size < 0 or size == processors:
-        return
-    possible = 0
-    for w in range(child.shape[2]):
-        left, right, own = parents[a, job, w], parents[b, job, w], child[i, job, w]
-        pool[w] = (left ^ right) & (own if size > processors else ~own)
-        possible += packing.count(pool[w])
-    for _ in range(abs(size - processors)):
-        w, resource = _find(pool, below(random, possible))
-        pool[w] ^= resource
-        child[i, job, w] ^= resource
-        possible -= 1
+    for job in range(len(jobs)):
+        surplus, gained, lost = -jobs[job]["processors"], 0, 0
+        for w in range(child.shape[2]):
+            word = parents[a, job, w]
+            apart = word ^ parents[b, job, w]
+            if apart != NOTHING:
+                word ^= apart & draw(random)
+            child[i, job, w] = word
+            surplus += packing.count(word)
+            gained += packing.count(apart & word)
+            lost += packing.count(apart & ~word)
+        possible = gained if surplus > 0 else lost
+        missing = NOTHING if surplus > 0 else ~NOTHING
+        for k in range(abs(surplus)):
+            _change_one(child, i, parents, a, b, job, below(random, possible - k), missing)
 
 
 @inline
@@ -156,7 +166,7 @@ def _draw_resources(masks: Any, i: int, job: int, processors: int, resources: in
 # --- operators ------------------------------------------------------------------------------------
 
 
-@noinline
+@inline
 def draw_individual(population: Population, i: int, jobs: Any, resources: int, random: Any) -> None:
     """A random order and random resources."""
     for k in range(len(jobs)):
@@ -171,39 +181,34 @@ def cross_orders(child: Any, i: int, parents: Any, a: int, b: int, first: int, l
     """Places `first` to `last` - 1 from one parent, the other jobs in the order of the other one."""
     jobs = child.shape[1]
     for k in range(jobs):
-        taken[k] = False
+        taken[unchecked(k)] = False
     for k in range(first, last):
-        job = parents[a, k]
-        child[i, k] = job
+        job = parents[a, unchecked(k)]
+        child[i, unchecked(k)] = job
         taken[unchecked(job)] = True
     place = 0 if first > 0 else last
-    for k in range(jobs):
-        job = parents[b, k]
-        if not taken[unchecked(job)]:
-            child[i, place] = job
-            place += 1
-            if place == first:
-                place = last
+    k = 0
+    # without branches, which nobody could predict: a job that is taken is overwritten by the next one
+    while place < jobs:
+        job = parents[b, unchecked(k)]
+        child[i, unchecked(place)] = job
+        place += 1 - taken[unchecked(job)]
+        place = last if place == first else place
+        k += 1
 
 
-@noinline
+@inline
 def cross(
-    child: Population,
-    i: int,
-    parents: Population,
-    a: int,
-    b: int,
-    jobs: Any,
-    taken: Any,
-    pool: Any,
-    random: Any,
+    child: Population, i: int, parents: Population, a: int, b: int, jobs: Any, taken: Any, random: Any
 ) -> None:
     """Make a child of two parents."""
     n = len(jobs)
     first, last = below(random, n), below(random, n)
     cross_orders(child.order, i, parents.order, a, b, min(first, last), max(first, last) + 1, taken)
-    for job in range(n):
-        _cross_job(child.masks, i, parents.masks, a, b, job, jobs[job]["processors"], pool, random)
+    if child.masks.shape[2] == 1:
+        _cross_narrow(child.masks, i, parents.masks, a, b, jobs, random)
+    else:
+        _cross_wide(child.masks, i, parents.masks, a, b, jobs, random)
 
 
 @inline
@@ -225,21 +230,30 @@ def swap(population: Population, i: int, random: Any) -> None:
     population.order[i, second] = job
 
 
-@noinline
-def move(population: Population, i: int, jobs: Any, resources: int, pool: Any, random: Any) -> None:
+@inline
+def _find(masks: Any, i: int, job: int, n: int, other: Any, resources: int) -> tuple[int, Any]:
+    """The n-th resource that a job has, or lacks, as the place of a word and a bit in it."""
+    w = 0
+    pool = (masks[i, job, w] ^ other) & packing.every(resources, w)
+    while n >= packing.count(pool):
+        n -= packing.count(pool)
+        w += 1
+        pool = (masks[i, job, w] ^ other) & packing.every(resources, w)
+    return w, packing.nth(pool, n)
+
+
+@inline
+def move(population: Population, i: int, jobs: Any, resources: int, random: Any) -> None:
     """Let a job leave one of its resources for another, if there is another."""
     job = below(random, len(jobs))
     processors = jobs[job]["processors"]
     if processors == resources:
         return
-    for w in range(len(pool)):
-        pool[w] = packing.every(resources, w) & ~population.masks[i, job, w]
-    new, added = _find(pool, below(random, resources - processors))
-    for w in range(len(pool)):
-        pool[w] = population.masks[i, job, w]
-    old, dropped = _find(pool, below(random, processors))
-    population.masks[i, job, new] ^= added
-    population.masks[i, job, old] ^= dropped
+    masks = population.masks
+    new, added = _find(masks, i, job, below(random, resources - processors), ~NOTHING, resources)
+    old, dropped = _find(masks, i, job, below(random, processors), NOTHING, resources)
+    masks[i, job, new] ^= added
+    masks[i, job, old] ^= dropped
 
 
 # --- the algorithm --------------------------------------------------------------------------------
@@ -265,36 +279,94 @@ def _select(sums: Any, random: Any) -> int:
     if not sums[last] > 0:
         return below(random, len(sums))
     wanted = uniform(random) * sums[last]
-    low, high = 0, last
-    while low < high:
-        middle = (low + high) >> 1
-        if sums[middle] > wanted:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    place = 0
+    for i in range(last):  # all of them, without branches: quicker than a search
+        place += sums[unchecked(i)] <= wanted
+    return place
+
+
+@inline
+def _best(performance: Any) -> int:
+    """The best individual, the first of equals."""
+    best = 0
+    for i in range(len(performance)):
+        if performance[i] < performance[best]:
+            best = i
+    return best
 
 
 @inline
 def _best_first(population: Population) -> None:
-    """Exchange the first individual and the best, the first of equals."""
-    best = 0
-    for i in range(len(population.performance)):
-        if population.performance[i] < population.performance[best]:
-            best = i
-    if best == 0:
-        return
-    for job in range(population.order.shape[1]):
-        kept = population.order[0, job]
-        population.order[0, job] = population.order[best, job]
-        population.order[best, job] = kept
-        for w in range(population.masks.shape[2]):
-            word = population.masks[0, job, w]
-            population.masks[0, job, w] = population.masks[best, job, w]
-            population.masks[best, job, w] = word
-    performance = population.performance[0]
-    population.performance[0] = population.performance[best]
-    population.performance[best] = performance
+    """Exchange the first individual and the best."""
+    order, masks, performance = population.order, population.masks, population.performance
+    best = _best(performance)
+    for job in range(order.shape[1]):
+        order[0, job], order[best, job] = order[best, job], order[0, job]
+        for w in range(masks.shape[2]):
+            masks[0, job, w], masks[best, job, w] = masks[best, job, w], masks[0, job, w]
+    performance[0], performance[best] = performance[best], performance[0]
+
+
+@inline
+def least_performance(jobs: Any, base: Any, now: int, goal: Goal) -> float:
+    """A comprehensive performance that no schedule can be better than, and the best of a single job.
+
+    `base` is in order. Each job has as many resources as it needs at once, and none is idle; a single
+    job on the resource that is free last of those that it has must let the others be idle until then.
+    """
+    if len(jobs) > 1:
+        last, late = now, 0
+        for job in range(len(jobs)):
+            end = base[jobs[job]["processors"] - 1] + jobs[job]["duration"]
+            last = max(last, end)
+            late += max(end - jobs[job]["deadline"], 0)
+        return packing.combine(goal, last - now, 0, late)
+    least = np.inf
+    size = jobs[0]["processors"]
+    for r in range(size - 1, len(base)):
+        idle = 0
+        for other in range(r - size + 1, r):
+            idle += base[r] - base[other]
+        end = base[r] + jobs[0]["duration"]
+        over = max(end - jobs[0]["deadline"], 0)
+        least = min(least, packing.combine(goal, end - now, 0 if goal.to_makespan else idle, over))
+    return least
+
+
+@inline
+def _make_children(
+    two: Population,
+    one: Population,
+    jobs: Any,
+    resources: int,
+    options: GeneticOptions,
+    sums: Any,
+    taken: Any,
+    random: Any,
+) -> None:
+    """Make the next generation of one, whose best individual stays as it is."""
+    _share(one.performance, sums)
+    copy(two, 0, one, 0)
+    two.performance[0] = one.performance[0]
+    for i in range(1, len(sums)):
+        a = _select(sums, random)
+        if uniform(random) < options.crossover:
+            cross(two, i, one, a, _select(sums, random), jobs, taken, random)
+        else:
+            copy(two, i, one, a)
+        while uniform(random) < options.swap:
+            swap(two, i, random)
+        while uniform(random) < options.move:
+            move(two, i, jobs, resources, random)
+
+
+@inline
+def _is_stable(bests: Any, done: int, options: GeneticOptions) -> bool:
+    """Whether the best individual has hardly improved over the last generations."""
+    if done < options.window:
+        return False
+    before = bests[done - options.window]
+    return before - bests[done] < options.threshold * abs(before)
 
 
 @jit
@@ -304,10 +376,12 @@ def evolve(
     seeds: int,
     jobs: Any,
     base: Any,
+    ordered: Any,
     now: int,
     goal: Goal,
     options: GeneticOptions,
     random: Any,
+    room: packing.Lanes,
 ) -> int:
     """Improve schedules until they improve no more.
 
@@ -322,6 +396,8 @@ def evolve(
         The jobs, at least one, none larger than the cluster.
     base : int64[m]
         When each resource becomes available, not before now.
+    ordered : int64[m]
+        The same, the first first.
     now : int
         Present time, seconds.
     goal : Goal
@@ -330,47 +406,34 @@ def evolve(
         Parameters of the algorithm.
     random : uint64[2]
         Stream of random numbers.
+    room : packing.Lanes
+        Room to work in.
 
     Returns
     -------
     int
-        Generations that were made after the first.
+        Generations that were made after the first. Those that could not improve the best individual any more
+        count, but are not worked out.
     """
-    individuals, resources = len(now_living.performance), len(base)
-    free = np.empty_like(base)
+    least = least_performance(jobs, ordered, now, goal)
     taken = np.empty(len(jobs), np.bool_)
-    pool = np.empty(now_living.masks.shape[2], np.uint64)
-    sums = np.empty(individuals, np.float64)
+    sums = np.empty(len(now_living.performance), np.float64)
     bests = np.empty(options.generations + 1, np.float64)
     one, two = now_living, next_living
-    for i in range(individuals):
-        if i >= seeds:
-            draw_individual(one, i, jobs, resources, random)
-        one.performance[i] = packing.performance(one.order, one.masks, i, jobs, base, now, goal, free)
+    packing.evaluate(one.order, one.masks, 0, jobs, base, now, goal, one.performance[:seeds], room)
+    if one.performance[_best(one.performance)] > least:
+        for i in range(seeds, len(sums)):
+            draw_individual(one, i, jobs, len(base), random)
+        packing.evaluate(one.order, one.masks, seeds, jobs, base, now, goal, one.performance, room)
     _best_first(one)
     bests[0] = one.performance[0]
     done = 0
-    while done < options.generations:
-        if done >= options.window:
-            before = bests[done - options.window]
-            if before - bests[done] < options.threshold * abs(before):
-                break
-        _share(one.performance, sums)
-        copy(two, 0, one, 0)
-        two.performance[0] = one.performance[0]
-        for i in range(1, individuals):
-            a = _select(sums, random)
-            if uniform(random) < options.crossover:
-                cross(two, i, one, a, _select(sums, random), jobs, taken, pool, random)
-            else:
-                copy(two, i, one, a)
-            while uniform(random) < options.swap:
-                swap(two, i, random)
-            while uniform(random) < options.move:
-                move(two, i, jobs, resources, pool, random)
-            two.performance[i] = packing.performance(two.order, two.masks, i, jobs, base, now, goal, free)
-        _best_first(two)
-        one, two = two, one
+    while done < options.generations and not _is_stable(bests, done, options):
+        if bests[done] > least:
+            _make_children(two, one, jobs, len(base), options, sums, taken, random)
+            packing.evaluate(two.order, two.masks, 1, jobs, base, now, goal, two.performance, room)
+            _best_first(two)
+            one, two = two, one
         done += 1
         bests[done] = one.performance[0]
     copy(two, 0, one, 0)

@@ -14,11 +14,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
+from gridsched.engine.bundles import allocate, column
 from gridsched.engine.jit import inline, jit, noinline, unchecked
 from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import FOREVER
 
 PACKED = np.dtype([("duration", np.int64), ("deadline", np.int64), ("processors", np.int64)])
 """A job of a schedule: how long it is expected to run, and when it should have ended, seconds."""
@@ -57,6 +60,13 @@ def count(word: Any) -> int:
     return int(word).bit_count()
 
 
+def nth(word: Any, n: int) -> Any:
+    """The bit that has n lower ones in a word, as a word."""
+    for _ in range(n):
+        word = word & (word - ONE)
+    return word & (~word + ONE)
+
+
 @intrinsic
 def _trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Compiled body of `lowest`."""
@@ -75,6 +85,28 @@ def _ones(typing_context: Any, word: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def _nth(typing_context: Any, word: Any, n: Any) -> Any:
+    """Compiled body of `nth`: one operation where the processor has it, since nobody can predict the loop."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if "+bmi2" not in context.codegen().magic_tuple()[-1]:
+            return context.compile_internal(builder, nth, signature, arguments)
+        word, kind = arguments[0].type, ir.FunctionType(arguments[0].type, [arguments[0].type] * 2)
+        deposit = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.bmi.pdep.64")
+        return builder.call(deposit, [builder.shl(word(1), arguments[1]), arguments[0]])
+
+    return types.uint64(types.uint64, types.int64), generate
+
+
+@overload(nth, jit_options={"forceinline": True})
+def _compiled_nth(word: Any, n: Any) -> Any:
+    def body(word: Any, n: Any) -> Any:
+        return _nth(word, n)
+
+    return body
 
 
 @overload(lowest, jit_options={"forceinline": True})
@@ -132,28 +164,6 @@ def occupy(masks: Any, i: int, job: Any, free: Any, end: int) -> None:
 
 
 @inline
-def _ready_wide(masks: Any, i: int, job: Any, free: Any, now: int) -> int:
-    """As `ready`, looking at every resource without branches: quicker for jobs of more than half of them."""
-    start = now
-    for w in range(masks.shape[2]):
-        word, first = masks[i, job, w], w * WORD
-        for k in range(min(WORD, len(free) - first)):
-            held = (word >> np.uint64(k)) & ONE != NOTHING
-            start = max(start, free[unchecked(first + k)] if held else now)
-    return start
-
-
-@inline
-def _occupy_wide(masks: Any, i: int, job: Any, free: Any, end: int) -> None:
-    """As `occupy`, writing every resource."""
-    for w in range(masks.shape[2]):
-        word, first = masks[i, job, w], w * WORD
-        for k in range(min(WORD, len(free) - first)):
-            held = (word >> np.uint64(k)) & ONE != NOTHING
-            free[unchecked(first + k)] = end if held else free[unchecked(first + k)]
-
-
-@inline
 def _idle(base: Any, free: Any, last: int, to_makespan: bool) -> int:
     """Time of resources from when they become available to the makespan, or to their last job."""
     total = 0
@@ -164,63 +174,191 @@ def _idle(base: Any, free: Any, last: int, to_makespan: bool) -> int:
 
 
 @inline
-def measure(
-    order: Any, masks: Any, i: int, jobs: Any, base: Any, now: int, to_makespan: bool, free: Any
-) -> tuple[int, int, int]:
-    """Makespan, idle time and over-deadline of schedule i of several.
-
-    Parameters
-    ----------
-    order, masks : int32[p, n], uint64[p, n, w]
-        Schedules.
-    i : int
-        Which of them.
-    jobs : PACKED[n]
-        The jobs.
-    base : int64[m]
-        When each resource becomes available, not before now.
-    now : int
-        From when on the makespan counts.
-    to_makespan : bool
-        See `Goal`.
-    free : int64[m]
-        Room to work in.
-    """
-    for r in range(len(base)):
-        free[unchecked(r)] = base[unchecked(r)]
-    last = now
-    over_deadline = 0
-    work = 0
-    for k in range(order.shape[1]):
-        job = unchecked(order[i, k])
-        duration = jobs[job]["duration"]
-        processors = jobs[job]["processors"]
-        if 2 * processors > len(base):
-            end = _ready_wide(masks, i, job, free, now) + duration
-            _occupy_wide(masks, i, job, free, end)
-        else:
-            end = ready(masks, i, job, free, now) + duration
-            occupy(masks, i, job, free, end)
-        over_deadline += max(end - jobs[job]["deadline"], 0)
-        last = max(last, end)
-        work += duration * processors
-    return last - now, _idle(base, free, last, to_makespan) - work, over_deadline
-
-
-@inline
 def combine(goal: Goal, makespan: int, idle: int, over_deadline: int) -> float:
     """Comprehensive performance, equation (1), with idle time of processors."""
     total = goal.makespan * makespan + goal.idle * (idle * goal.unit) + goal.over_deadline * over_deadline
     return total / (goal.makespan + goal.idle + goal.over_deadline)
 
 
+# --- many schedules of the same jobs --------------------------------------------------------------
+
+LANES = 8
+"""Schedules that are looked at together: what one vector register of a present-day processor holds."""
+
+
+class Lanes(NamedTuple):
+    """Room to place the jobs of `LANES` schedules in their orders; on the last axis these.
+
+    Before the first job and behind the last one is one without resources.
+    """
+
+    free: Any = column(np.int64, "resources", "lanes")  # when each resource is left
+    held: Any = column(np.uint64, "jobs + 2", "words", "lanes")  # resources of each job
+    duration: Any = column(np.int64, "jobs + 1", "lanes")
+    deadline: Any = column(np.int64, "jobs + 1", "lanes", fill=FOREVER)
+    last: Any = column(np.int64, "lanes")  # end of all jobs
+    late: Any = column(np.int64, "lanes")  # time over deadlines
+
+
+def lanes_for(jobs: int, resources: int) -> Lanes:
+    """Room for schedules of so many jobs on so many resources."""
+    sizes = {"resources": resources, "words": words(resources), "lanes": LANES}
+    return allocate(Lanes, sizes | {"jobs + 1": jobs + 1, "jobs + 2": jobs + 2})
+
+
+def place_in_lanes(room: Lanes, now: int) -> None:
+    """Place all jobs in each lane, none before now."""
+    place = np.arange(len(room.free))
+    inside = (room.held[:, place // WORD] >> (place % WORD).astype(np.uint64)[:, np.newaxis]) & ONE != NOTHING
+    for held, duration, deadline in zip(inside[1:], room.duration, room.deadline, strict=True):
+        end = np.where(held, room.free, now).max(axis=0, initial=now) + duration
+        room.free[:] = np.where(held, end, room.free)
+        room.last[:] = np.maximum(room.last, end)
+        room.late[:] += np.maximum(end - deadline, 0)
+
+
+class _Rows:
+    """Compiled code for the rows of an array of `LANES` numbers each."""
+
+    vector = ir.VectorType(ir.IntType(64), LANES)
+
+    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
+        self._builder = builder
+        array = cgutils.create_struct_proxy(array_type)(context, builder, value=array)
+        self.count = builder.extract_value(array.shape, 0)
+        self._data = builder.bitcast(array.data, ir.PointerType(self.vector))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._builder.load(cgutils.gep(self._builder, self._data, index), align=8)
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        self._builder.store(values, cgutils.gep(self._builder, self._data, index), align=8)
+
+
+def _repeated(builder: Any, number: Any) -> Any:
+    """A row of equal numbers."""
+    row = ir.Constant(_Rows.vector, ir.Undefined)
+    first = builder.insert_element(row, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, row, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
+
+
+def _smaller(builder: Any, one: Any, other: Any) -> Any:
+    """The smaller of two numbers."""
+    return builder.select(builder.icmp_signed("<", one, other), one, other)
+
+
+@intrinsic
+def _place_in_lanes(
+    typing_context: Any, free: Any, held: Any, duration: Any, deadline: Any, last: Any, late: Any, now: Any
+) -> Any:
+    """Compiled body of `place_in_lanes`: of loops Numba makes an operation for each lane, five times slower.
+
+    While the resources of a job are left, the next one looks at when its own are free.
+    """
+    signature = types.void(free, held, duration, deadline, last, late, now)
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        *arrays, now = arguments
+        rows = [_Rows(context, builder, *each) for each in zip(signature.args, arrays, strict=False)]
+        free, held, duration, deadline, last, late = rows
+        number, zero = free.count.type, free.count.type(0)
+        words = builder.udiv(builder.add(free.count, number(WORD - 1)), number(WORD))
+        nothing, least = ir.Constant(_Rows.vector, None), _repeated(builder, now)
+        end, best, bit = (cgutils.alloca_once_value(builder, least) for _ in range(3))
+
+        def larger(one: Any, other: Any) -> Any:
+            return builder.select(builder.icmp_signed(">", one, other), one, other)
+
+        def inside(word: Any, one: Any, other: Any) -> Any:
+            held = builder.icmp_unsigned("!=", builder.and_(word, builder.load(bit)), nothing)
+            return builder.select(held, one, other)
+
+        with cgutils.for_range(builder, duration.count) as jobs:
+            builder.store(least, best)
+            with cgutils.for_range(builder, words) as sets:
+                first = builder.mul(sets.index, number(WORD))
+                behind = _smaller(builder, builder.add(first, number(WORD)), free.count)
+                before = builder.add(builder.mul(jobs.index, words), sets.index)
+                left, taken = held[before], held[builder.add(before, words)]
+                builder.store(_repeated(builder, ir.IntType(64)(1)), bit)
+                with cgutils.for_range_slice(builder, first, behind, number(1), number) as (resource, _):
+                    # what is held is left later than before; so no part of a row is written alone, which
+                    # would delay reading it again
+                    time = larger(inside(left, builder.load(end), least), free[resource])
+                    free[resource] = time
+                    builder.store(larger(inside(taken, time, least), builder.load(best)), best)
+                    builder.store(builder.add(builder.load(bit), builder.load(bit)), bit)
+            builder.store(builder.add(builder.load(best), duration[jobs.index]), end)
+            last[zero] = larger(builder.load(end), last[zero])
+            over = builder.sub(builder.load(end), deadline[jobs.index])
+            late[zero] = builder.add(late[zero], larger(over, nothing))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@overload(place_in_lanes, jit_options={"forceinline": True})
+def _compiled_place_in_lanes(room: Any, now: Any) -> Any:
+    def body(room: Any, now: Any) -> None:
+        _place_in_lanes(room.free, room.held, room.duration, room.deadline, room.last, room.late, now)
+
+    return body
+
+
+@inline
+def _fill_lane(
+    room: Lanes, lane: Any, order: Any, masks: Any, i: Any, jobs: Any, base: Any, now: int
+) -> None:
+    """Get a lane ready to place the jobs of schedule i."""
+    room.last[lane], room.late[lane] = now, 0
+    for r in range(len(base)):
+        room.free[unchecked(r), lane] = base[unchecked(r)]
+    for k in range(order.shape[1]):
+        job = unchecked(order[i, unchecked(k)])
+        room.duration[unchecked(k), lane] = jobs[job]["duration"]
+        room.deadline[unchecked(k), lane] = jobs[job]["deadline"]
+        for w in range(masks.shape[2]):
+            room.held[unchecked(k + 1), unchecked(w), lane] = masks[i, job, unchecked(w)]
+
+
 @noinline
-def performance(
-    order: Any, masks: Any, i: int, jobs: Any, base: Any, now: int, goal: Goal, free: Any
-) -> float:
-    """Comprehensive performance of schedule i; parameters as of `measure`."""
-    makespan, idle, over_deadline = measure(order, masks, i, jobs, base, now, goal.to_makespan, free)
-    return combine(goal, makespan, idle, over_deadline)
+def evaluate(
+    order: Any, masks: Any, first: int, jobs: Any, base: Any, now: int, goal: Goal, found: Any, room: Lanes
+) -> None:
+    """Comprehensive performance of schedules.
+
+    Parameters
+    ----------
+    order, masks : int32[p, n], uint64[p, n, w]
+        Schedules.
+    first : int
+        The first that is looked at; all after it are, too.
+    jobs : PACKED[n]
+        The jobs.
+    base : int64[m]
+        When each resource becomes available, not before now.
+    now : int
+        From when on the makespan counts.
+    goal : Goal
+        Weights.
+    found : float64[p]
+        Filled with the performance of each.
+    room : Lanes
+        Room to work in.
+    """
+    work = 0
+    for job in range(len(jobs)):
+        work += jobs[job]["duration"] * jobs[job]["processors"]
+    for begin in range(first, len(found), LANES):
+        for lane in range(LANES):
+            # what is behind the last schedule is that one once more
+            i = min(begin + lane, len(found) - 1)
+            _fill_lane(room, unchecked(lane), order, masks, unchecked(i), jobs, base, now)
+        place_in_lanes(room, now)
+        for lane in range(min(LANES, len(found) - begin)):
+            last = room.last[lane]
+            idle = _idle(base, room.free[:, lane], last, goal.to_makespan) - work
+            found[begin + lane] = combine(goal, last - now, idle, room.late[lane])
 
 
 @jit
@@ -266,29 +404,6 @@ def append_earliest(
             for resource in np.argsort(free, kind="mergesort")[: processors[job]]:
                 masks[0, job, resource // WORD] |= bit(resource)
         occupy(masks, 0, job, free, ready(masks, 0, job, free, now) + durations[job])
-
-
-@jit
-def metrics(
-    starts: Any, masks: Any, jobs: Any, base: Any, now: int, to_makespan: bool
-) -> tuple[int, int, int]:
-    """Makespan, idle time and over-deadline of a schedule, as `measure`, from when its jobs start."""
-    free = base.copy()
-    last = now
-    over_deadline = 0
-    work = 0
-    for job in range(len(starts)):
-        end = starts[job] + jobs[job]["duration"]
-        for w in range(masks.shape[2]):
-            word = masks[0, job, w]
-            while word != NOTHING:
-                resource = lowest(word) + w * WORD
-                free[resource] = max(free[resource], end)
-                word &= word - ONE
-        over_deadline += max(end - jobs[job]["deadline"], 0)
-        last = max(last, end)
-        work += jobs[job]["duration"] * jobs[job]["processors"]
-    return last - now, _idle(base, free, last, to_makespan) - work, over_deadline
 
 
 # --- execution ------------------------------------------------------------------------------------

@@ -86,8 +86,10 @@ def _forget_end(local: LocalArrays, e: int, m: int) -> None:
 
 
 @jit
-def kill(g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions) -> None:
-    """Take running jobs off a cluster before their ends; `resize` has to follow.
+def take_off(
+    g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions
+) -> None:
+    """Let killed jobs run on a cluster no longer; `resize` has to follow.
 
     Estimates that are outrun now have to be corrected before.
     """
