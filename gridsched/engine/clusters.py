@@ -696,7 +696,7 @@ def _place_all(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int
         _place(local, m, e, now, state["valid"] != 0)
 
 
-_FEW = 8
+_FEW = 2
 """Waiting jobs that get places before it is asked again whether that was enough; then twice as many."""
 
 
