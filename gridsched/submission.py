@@ -173,9 +173,8 @@ class Submission:
         with np.errstate(over="ignore"):
             stretch = float(np.clip(own.max() / self.speeds.min(), 1.0, 2.0**62))
         for cluster in self.clusters:
-            check_limits(
-                self.workload, cluster, np.ceil(self.run_time * stretch), np.ceil(self.estimate * stretch)
-            )
+            check_size(cluster)
+        check_limits(self.workload, np.ceil(self.run_time * stretch), np.ceil(self.estimate * stretch))
 
 
 def submit(
@@ -318,14 +317,16 @@ def check_clean(workload: Workload) -> None:
             )
 
 
-def check_limits(
-    workload: Workload, cluster: Cluster, run_time: NDArray[Any], estimate: NDArray[Any]
-) -> None:
-    """Refuse numbers that the engine cannot hold, or whose sums could overflow in it."""
+def check_size(cluster: Cluster) -> None:
+    """Refuse a cluster of more processors than the engine can hold."""
     if cluster.processors > LARGEST:
         raise ConfigurationError(
             f"cluster {cluster.name}: {cluster.processors} processors; at most {LARGEST} can be simulated"
         )
+
+
+def check_limits(workload: Workload, run_time: NDArray[Any], estimate: NDArray[Any]) -> None:
+    """Refuse numbers that the engine cannot hold, or whose sums could overflow in it."""
     for what, seconds, most in (
         ("is submitted at", workload.submit_time, LONGEST_TIME),
         ("runs for", run_time, LONGEST_TIME),

@@ -585,32 +585,41 @@ def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, sco
 
 
 @inline
-def _count_planned(planned: Any, jobs: Any, first: int, end: int, now: int) -> int:
-    """How many of some jobs are planned to start now; -1 is no job."""
+def _count_planned(planned: Any, jobs: Any, first: int, end: int, unplaced: int, now: int) -> int:
+    """How many of some jobs are planned to start now; -1 is no job, from `unplaced` on none has a place."""
     count = 0
-    for k in range(first, end):
+    k = first
+    while k < end and jobs[k] < unplaced:
         count += int(jobs[k] >= 0 and planned[jobs[k]] == now)
+        k += 1
     return count
 
 
 @inline
 def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
     """How many waiting jobs are planned to start now; 0 if the plan is out of date."""
-    if not local.plans.state[m, 0]["valid"]:
+    state = local.plans.state[m, 0]
+    if not state["valid"]:
         return 0
     if g.clusters[m]["first_come"]:
         span = local.lines.span[m, 0]
-        return _count_planned(local.planned, local.lines.job[m], span["first"], span["end"], now)
-    return _count_planned(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], now)
+        return _count_planned(
+            local.planned, local.lines.job[m], span["first"], span["end"], state["unplaced"], now
+        )
+    return _count_planned(
+        local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], state["unplaced"], now
+    )
 
 
 @inline
-def _soonest(planned: Any, jobs: Any, first: int, end: int) -> int:
-    """Earliest planned start of some jobs; -1 is no job."""
+def _soonest(planned: Any, jobs: Any, first: int, end: int, unplaced: int) -> int:
+    """Earliest planned start of some jobs; -1 is no job, from `unplaced` on none has a place."""
     soonest = FOREVER
-    for k in range(first, end):
+    k = first
+    while k < end and jobs[k] < unplaced:
         if jobs[k] >= 0:
             soonest = min(soonest, planned[jobs[k]])
+        k += 1
     return soonest
 
 
@@ -621,42 +630,74 @@ def _is_up_to_date(g: GridArrays, local: LocalArrays, m: int, now: int, overrun:
     state = p.state[0]
     if state["valid"] and state["soonest"] < now:
         span = local.lines.span[m, 0]
+        unplaced = state["unplaced"]
         if g.clusters[m]["first_come"]:
-            state["soonest"] = _soonest(local.planned, local.lines.job[m], span["first"], span["end"])
+            state["soonest"] = _soonest(
+                local.planned, local.lines.job[m], span["first"], span["end"], unplaced
+            )
         else:
-            state["soonest"] = _soonest(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"])
+            state["soonest"] = _soonest(
+                local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], unplaced
+            )
         state["valid"] = state["soonest"] >= now
     conservative_plan.look_for_outrun(p, by_reference(_first_come(local, m)), now, overrun)
     return state["valid"] != 0
 
 
-@inline
-def _write_plan(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int, score: Any) -> None:
-    """Write the profile of a plan: as it is if it is up to date, else with the waiting jobs placed anew."""
+@noinline
+def _place(local: LocalArrays, m: int, e: int, now: int, is_planned: bool) -> None:
+    """Reserve the earliest place for a waiting job, or the one that it has already."""
     p = by_reference(conservative_plan.row(local.plans, m))
-    c = by_reference(_cluster(local, m))
-    conservative_plan.write_running(p, c, now, overrun)
-    in_order_of_entry = g.clusters[m]["first_come"]
-    span = local.lines.span[m, 0]
-    count = span["end"] - span["first"]
-    size = 0
-    if not in_order_of_entry:
-        count = c.state[0]["waiting"]
-        size = reserving.queue_candidates(c, count, now, _policy(g.clusters[m], overrun), score)
-    for k in range(count):
-        if in_order_of_entry:
-            e = local.lines.job[m, span["first"] + k]
-        else:
-            e = c.candidates[0]["job"]
-            size = heap.pop(c.candidates, size)
+    processors = as_int64(local.jobs[0, e]["processors"])
+    estimate = as_int64(local.jobs[0, e]["estimate"])
+    if not is_planned:
+        local.planned[e] = conservative_plan.earliest(p, now, processors, estimate, FOREVER)
+    conservative_plan.reserve(p, now, local.planned[e], processors, estimate)
+    conservative_plan.note_start(p, local.planned[e])
+
+
+@inline
+def _place_some(local: LocalArrays, m: int, jobs: Any, first: int, end: int, now: int, most: int) -> None:
+    """Reserve places for the next waiting jobs, at most so many, in order of entry; -1 is no job."""
+    state = local.plans.state[m, 0]
+    k = first
+    while k < end and jobs[k] < state["unplaced"]:
+        k += 1
+    while k < end and most > 0:
+        e = jobs[k]
         if e >= 0:
-            processors = as_int64(c.jobs[e]["processors"])
-            estimate = as_int64(c.jobs[e]["estimate"])
-            if not p.state[0]["valid"]:
-                local.planned[e] = conservative_plan.earliest(p, now, processors, estimate, FOREVER)
-            conservative_plan.reserve(p, now, local.planned[e], processors, estimate)
-            conservative_plan.note_start(p, local.planned[e])
-    p.state[0]["valid"] = True
+            _place(local, m, e, now, False)
+            state["unplaced"] = e + 1
+            most -= 1
+        k += 1
+    if k == end:
+        state["unplaced"] = FOREVER
+
+
+@inline
+def _place_more(g: GridArrays, local: LocalArrays, m: int, now: int, most: int) -> None:
+    """Reserve places for the next waiting jobs of a queue in order of entry, at most so many."""
+    if g.clusters[m]["first_come"]:
+        span = local.lines.span[m, 0]
+        _place_some(local, m, local.lines.job[m], span["first"], span["end"], now, most)
+    else:
+        _place_some(local, m, local.waiting[m], 0, g.state[m, 0]["waiting"], now, most)
+
+
+@inline
+def _place_all(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int, score: Any) -> None:
+    """Reserve places for all waiting jobs: those that they have in a plan that is up to date, else anew."""
+    c = by_reference(_cluster(local, m))
+    state = local.plans.state[m, 0]
+    size = reserving.queue_candidates(c, c.state[0]["waiting"], now, _policy(g.clusters[m], overrun), score)
+    while size > 0:
+        e = c.candidates[0]["job"]
+        size = heap.pop(c.candidates, size)
+        _place(local, m, e, now, state["valid"] != 0)
+
+
+_FEW = 2
+"""Waiting jobs that get places before it is asked again whether that was enough; then twice as many."""
 
 
 @noinline
@@ -674,17 +715,31 @@ def _planned_start(
 ) -> int:
     """Earliest place that the plan of a cluster leaves, as in `predicted_start`.
 
-    A job that `enters` does not make the plan anew: if it is out of date, this is `now`.
+    A job that `enters` does not make the plan anew: if it is out of date, this is `now`. Nor does it need a
+    place where others before it have none yet.
     """
     p = by_reference(conservative_plan.row(local.plans, m))
+    state = p.state[0]
     up_to_date = _is_up_to_date(g, local, m, now, overrun)
-    if enters and not up_to_date:
+    if enters and not (up_to_date and state["unplaced"] == FOREVER):
         return now
-    if up_to_date and now >= latest and processors > g.state[m, 0]["free"]:
+    # what a plan by another order is depends on when it is made
+    by_entry = g.clusters[m]["order"] == _FCFS
+    if (up_to_date or by_entry) and now >= latest and processors > g.state[m, 0]["free"]:
         return FOREVER
-    if not up_to_date or not p.state[0]["written"]:
-        _write_plan(g, local, m, now, overrun, score)
+    if not up_to_date or not state["written"]:
+        conservative_plan.write_running(p, by_reference(_cluster(local, m)), now, overrun)
+        if by_entry:
+            state["unplaced"] = 0
+        else:
+            _place_all(g, local, m, now, overrun, score)
+        state["valid"] = True
+    most = _FEW
     start = conservative_plan.earliest(p, now, processors, estimate, latest)
+    while start < FOREVER and state["unplaced"] < FOREVER:
+        _place_more(g, local, m, now, most)
+        most *= 2
+        start = conservative_plan.earliest(p, now, processors, estimate, latest)
     if enters:
         conservative_plan.reserve(p, now, start, processors, estimate)
     return start

@@ -14,6 +14,14 @@ then the waiting jobs in queue order, each at its earliest place.
 
 While nobody waits, the plan follows from the running jobs. The profile is then not kept, but written when it
 is needed, because a job that finds its processors idle does not need it.
+
+Where the queue is in order of entry, the places of the first waiting jobs do not depend on the others, nor on
+when the plan is made while all goes as planned. So only as many jobs get a place as it takes to know that
+there is none for the job that is asked about before the time that matters; the others get theirs when they
+matter.
+
+A reservation only pushes later places back. So a search begins where the last one for a job of the same size
+and estimate ended, until the profile is written anew.
 """
 
 from __future__ import annotations
@@ -36,17 +44,25 @@ STATE = np.dtype(
         ("soonest", np.int64),  # no waiting job is planned to start before this
         ("unwatched", np.int64),  # whether the local scheduler does not notice outrun estimates
         ("due", np.int64),  # no running job outruns its estimate before this; FOREVER if that is noticed
+        ("unplaced", np.int64),  # jobs with this number of entry or a later one have no place yet
         ("low", np.int64),  # first step of the profile
         ("high", np.int64),  # end of the profile
     ]
 )
 """Scalars of a plan."""
 
+BOUND = np.dtype([("processors", np.int64), ("estimate", np.int64), ("start", np.int64)])
+"""Jobs of so many processors and such an estimate have no place before a time."""
+
+_BOUNDS = 61
+"""Bounds of a plan; prime, since estimates are multiples of minutes and hours."""
+
 
 class Plan(NamedTuple):
     """Availability profile; with one more dimension, one a row."""
 
     steps: Any  # STEP[...], see `profile`
+    bounds: Any  # BOUND[_BOUNDS], each of the last job with its hash
     state: Any  # STATE[1]
 
 
@@ -59,7 +75,8 @@ def allocate(processors: Any, unwatched: Any, jobs: int) -> Plan:
     state["unwatched"][:, 0] = unwatched
     state["soonest"] = FOREVER
     state["due"] = FOREVER
-    return Plan(steps, state)
+    state["unplaced"] = FOREVER
+    return Plan(steps, np.zeros((len(processors), _BOUNDS), BOUND), state)
 
 
 def _allocate_steps(rows: int, jobs: int) -> Any:
@@ -72,13 +89,13 @@ def with_room(plans: Plan, jobs: int) -> Plan:
     steps = _allocate_steps(len(plans.steps), jobs)
     for new, old, high in zip(steps, plans.steps, plans.state["high"][:, 0], strict=True):
         new[:high] = old[:high]
-    return Plan(steps, plans.state)
+    return plans._replace(steps=steps)
 
 
 @inline
 def row(plans: Plan, index: int) -> Plan:
     """One of several plans."""
-    return Plan(plans.steps[index], plans.state[index])
+    return Plan(plans.steps[index], plans.bounds[index], plans.state[index])
 
 
 @inline
@@ -125,6 +142,11 @@ def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> 
     high = p.state[0]["high"]
     step = p.state[0]["low"]
     start = now
+    bound = p.bounds[(31 * processors + estimate) % _BOUNDS]
+    if bound["processors"] == processors and bound["estimate"] == estimate and bound["start"] > now:
+        start = bound["start"]
+        if start <= latest:
+            step = profile.find(p.steps, step, high, start)
     while start <= latest:
         while p.steps[unchecked(step)]["free"] < processors:
             step += 1
@@ -139,6 +161,9 @@ def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> 
             step += 1
         if step == high or p.steps[unchecked(step)]["time"] >= end:
             break
+    bound["processors"] = processors
+    bound["estimate"] = estimate
+    bound["start"] = start
     return start if start <= latest else FOREVER
 
 
@@ -164,6 +189,8 @@ def write_running(p: Plan, c: Any, now: int, overrun: int) -> None:
     state["made"] = now
     state["soonest"] = FOREVER
     state["low"] = 0
+    for k in range(_BOUNDS):
+        p.bounds[k]["processors"] = 0
     if not state["unwatched"]:
         state["high"] = profile.from_running(
             p.steps, c.blocks, c.runs, c.state[0]["blocks"], c.state[0]["free"], now

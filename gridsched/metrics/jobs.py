@@ -238,16 +238,17 @@ def relaxations_of_queues(
         Begin and end of what was observed [s].
     """
     found, waits = [], []
-    for own in (where == queue for queue in np.unique(where)):
-        if own.sum() < 3:
+    order = np.argsort(where, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(where[order])) + 1):
+        if len(own) < 3:
             continue
-        ones = np.ones(int(own.sum()), np.int64)
+        ones = np.ones(len(own), np.int64)
         queue = steps(np.concatenate([submit[own], until[own]]), np.concatenate([ones, -ones]))
         busy = time_average(Steps(queue.time, queue.value > 0), window)[0] if len(queue.time) else 0.0
         gaps = np.diff(np.sort(submit[own])).astype(np.float64)
         parts = [each.var() / each.mean() ** 2 for each in (work[own], gaps) if each.mean() > 0]
         found.append(float(inference.relaxations(len(ones), busy, sum(parts))))
-        waits.append(float((until - submit)[own].sum()))
+        waits.append(float((until[own] - submit[own]).sum()))
     shares = np.array(waits) / sum(waits) if sum(waits) > 0 else np.full(len(waits), 1 / max(len(waits), 1))
     with np.errstate(divide="ignore"):
         error = float((shares[shares > 0] / np.sqrt(np.array(found)[shares > 0])).sum())

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.systems.jscheduler.centres import load_platform
-from gridsched.systems.jscheduler.scheduler import JScheduler, PredictionsName, Submissions, self_schedule
+from gridsched.systems.jscheduler.scheduler import JScheduler, PredictionsName
 from gridsched.systems.superscheduler.scheduler import Superscheduler, schedule_grid
 from tests.benchmarks import workload
 from tests.benchmarks.table import Table
+from tests.support.jscheduler import Submissions, self_schedule
 
 CLUSTERS = [
     Cluster(name=f"c{k}", processors=int(size)) for k, size in enumerate(np.geomspace(64, 25_000, 25).round())

@@ -22,6 +22,7 @@ from tests.oracles import grid as naive_grid
 from tests.oracles.grid import GridCluster, GridJob
 from tests.oracles.local import Job
 from tests.support import engine, strategies
+from tests.support.jscheduler import Submissions, in_short, simulation_of
 from tests.systems.superscheduler.test_scheduler import platform, with_one_score
 
 Grid = tuple[list[GridJob], list[GridCluster]]
@@ -196,8 +197,8 @@ def test_a_prediction_that_holds_for_long_drops_the_passes_that_are_over(
     submit[0] = 0
     run_time = np.full(number, 10)
     run_time[:2] = (13, 18)
-    simulation = jscheduler.Simulation(
-        jscheduler.Submissions(submit, run_time, run_time, np.ones_like(submit)),
+    simulation = simulation_of(
+        Submissions(submit, run_time, run_time, np.ones_like(submit)),
         [Cluster(name=name, processors=1) for name in ("a", "b")],
         ["ff", "ff"],
         jscheduler.JScheduler(k=2),
@@ -214,7 +215,7 @@ def test_a_prediction_that_holds_for_long_drops_the_passes_that_are_over(
         assert times[0] > submit[number // 2]
         assert (np.diff(times) == 10).all()
     simulation.run()
-    done = simulation.result()
+    done = in_short(simulation.result())
     assert done.start_time.tolist() == [0, 0, *(submit[2:] + 8)]
     assert (done.resource[2:] != done.resource[1:-1]).all()
 

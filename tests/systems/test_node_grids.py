@@ -664,9 +664,8 @@ def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
             options=PredictorOptions(minimum_history=10, retrain_jobs=20),
             refresh=100,
         )
-        assert done.trainings > 0
-        assert done.schedule.on_nodes is not None
-        fates = {FATES[fate] for fate in done.schedule.on_nodes.fate}
+        assert done.counters["trainings"] > 0
+        fates = {FATES[fate] for fate in done.variables["fate"][1]}
         assert {"completed", "gave up", "never eligible"} <= fates
         assert ("lost" in fates) == (requeue == "lost")
 

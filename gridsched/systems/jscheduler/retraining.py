@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -14,38 +14,14 @@ from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.predictor import Predictor
-from gridsched.submission import NOWHERE, Estimates, Submission, labels_of
-from gridsched.systems.jscheduler.scheduler import (
-    JScheduler,
-    SelfSchedule,
-    Simulation,
-    Submissions,
-)
-from gridsched.systems.node_grids import is_node_grid
+from gridsched.results import Schedule
+from gridsched.submission import NOWHERE, Submission
+from gridsched.systems.jscheduler.scheduler import JScheduler, Simulation
 from gridsched.traces.merging import merge_workloads
 from gridsched.workloads.table import Workload
 
 REFRESH = 3600
 """Seconds between two looks of the predictor at what has finished, by default."""
-
-
-@dataclass(frozen=True, eq=False)
-class RetrainedSchedule:
-    """A schedule with the predictions that were made while it came about.
-
-    Parameters
-    ----------
-    schedule : SelfSchedule
-        What was decided.
-    estimate : int64[n]
-        Predicted run time of each job [s], on a cluster of speed 1.
-    trainings : int
-        How often a tree was trained.
-    """
-
-    schedule: SelfSchedule
-    estimate: NDArray[np.int64]
-    trainings: int
 
 
 def retrained_schedule(
@@ -59,7 +35,7 @@ def retrained_schedule(
     samples: NDArray[np.int16] | None = None,
     overrun: OverrunName = "doubling",
     align: Literal["start", "clock"] = "start",
-) -> RetrainedSchedule:
+) -> Schedule:
     """Let jobs choose among clusters by predictions from the jobs that have finished in this very run.
 
     A predictor looks at multiples of `refresh` after the first submission at what has finished, and predicts
@@ -83,8 +59,9 @@ def retrained_schedule(
 
     Returns
     -------
-    RetrainedSchedule
-        In the order of the merged jobs.
+    Schedule
+        In the order of the merged jobs: the estimates are what was predicted, the counter `trainings` says
+        how often a tree was trained.
 
     Raises
     ------
@@ -97,53 +74,28 @@ def retrained_schedule(
         raise ConfigurationError(f"refresh is {refresh}; use 0 or more seconds")
     options = options or PredictorOptions()
     workload, source = merge_workloads(workloads, align=align)
-    jobs = len(workload)
-    if jobs == 0:
+    if len(workload) == 0:
         raise WorkloadError(f"{workload.name}: no jobs to simulate")
-    simulation = Simulation(
-        Submissions(workload.submit_time, workload.run_time, np.ones(jobs, np.int64), workload.processors),
-        resources,
-        policies,
-        jscheduler,
-        samples=samples,
-        overrun=overrun,
-        labels=labels_of(workload),
-        submission=submitted_to(resources, workload, overrun=overrun)
-        if is_node_grid(resources, workload, policies)
-        else None,
-    )
-    histories = _histories(workloads, workload, source, options)
-    estimate = np.ones(jobs, np.int64)
-    submit = workload.submit_time
-    looks = _looks(submit, refresh, options.retrain_seconds)
-    for look, after in zip(looks, np.append(looks[1:], submit[-1] + 1), strict=True):
-        simulation.run(int(look))
-        for history in histories:
-            history.learn(simulation, int(look))
-            coming, seconds = history.predict(int(look), int(after), simulation)
-            estimate[coming] = seconds
-            simulation.estimate(coming, seconds)
-    simulation.run()
-    trainings = sum(history.trainings for history in histories)
-    return RetrainedSchedule(simulation.result(), estimate, trainings)
-
-
-def submitted_to(
-    resources: Sequence[Cluster],
-    workload: Workload,
-    *,
-    estimates: Estimates = "requested",
-    overrun: OverrunName = "doubling",
-) -> Submission:
-    """Jobs with all that they ask for, submitted nowhere in particular, with times as at speed 1."""
-    return Submission(
+    submission = Submission(
         workload=workload,
         home=np.full(len(workload), NOWHERE, np.int64),
-        platform=Platform(list(resources)),
-        estimates=estimates,
+        platform=Platform(list(resources)).with_policy(list(policies)),
         conventions=Conventions(overrun=overrun),
         times="unit",
     )
+    simulation = Simulation(submission, jscheduler, samples=samples, estimates_follow=True)
+    histories = _histories(workloads, workload, source, options)
+    submit = workload.submit_time
+    looks = _looks(submit, refresh, options.retrain_seconds)
+    for look, after in zip(looks.tolist(), [*looks[1:].tolist(), int(submit[-1]) + 1], strict=True):
+        simulation.run(look)
+        for history in histories:
+            history.learn(simulation, look)
+            simulation.estimate(*history.predict(look, after, simulation))
+    simulation.run()
+    done = simulation.result()
+    trainings = sum(history.trainings for history in histories)
+    return replace(done, counters={**done.counters, "trainings": trainings})
 
 
 def _looks(submit: NDArray[np.int64], refresh: int, retrain: int | None) -> NDArray[np.int64]:

@@ -32,6 +32,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Integral
 from typing import Any, ClassVar, Literal, get_args
 
@@ -40,14 +41,12 @@ from numpy.typing import NDArray
 
 from gridsched.engine import clusters as grid
 from gridsched.engine import node_clusters
-from gridsched.engine.jit import to_int64
 from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.records import FOREVER, JOB, LARGEST, unlabelled
+from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.callbacks import Kind
-from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
@@ -60,13 +59,7 @@ from gridsched.systems.cluster_records import (
 )
 from gridsched.systems.jscheduler import kernel as self_scheduling
 from gridsched.systems.jscheduler.costs import COST, Cost, predicted_wait
-from gridsched.systems.node_grids import (
-    NodeGridRun,
-    is_node_grid,
-    node_corrections,
-    node_grid,
-    node_grid_run,
-)
+from gridsched.systems.node_grids import is_node_grid, node_corrections, node_grid, node_grid_run
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
@@ -92,6 +85,9 @@ _DRAWN_AT_ONCE = 2**17
 
 _MAX_RESOURCES = 2**15 - 1
 """Indices of clusters are stored in 16 bits."""
+
+_KEPT = 64
+"""Clusters that are drawn for each job at least, so that runs that ask more need not draw again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +178,6 @@ class JScheduler(Scheduler):
 
     def schedule(self, submission: Submission) -> Schedule:
         """Let every job choose among clusters."""
-        submission = submission.at_unit_speed()
-        processors = submission.workload.processors
         clusters = len(submission.clusters)
         if self.k > clusters:
             there = "is 1 cluster" if clusters == 1 else f"are {clusters} clusters"
@@ -192,99 +186,9 @@ class JScheduler(Scheduler):
                 f"as with k={clusters}",
                 stacklevel=3,
             )
-        done = self_schedule(
-            Submissions(
-                submission.workload.submit_time, submission.run_time, submission.estimate, processors
-            ),
-            submission.clusters,
-            submission.policies,
-            self,
-            seed=submission.seed,
-            overrun=submission.conventions.overrun,
-            labels=labels_of(submission.workload),
-            home=submission.home,
-            submission=submission
-            if is_node_grid(submission.clusters, submission.workload, submission.policies)
-            else None,
-        )
-        counters = {
-            "clusters_asked": most_asked(self, processors, clusters),
-            "metric": COST.named(self.metric) if callable(self.metric) else self.metric,
-            "corrections": done.corrections,
-            "queries": done.queries,
-        }
-        if done.on_nodes is not None:
-            return Schedule(
-                start_time=done.start_time,
-                end_time=done.on_nodes.end_time,
-                run_time=done.run_time,
-                estimate=submission.estimate,
-                segments=done.on_nodes.segments,
-                variables=done.on_nodes.variables,
-                counters={**counters, **done.on_nodes.counters},
-                messages=float(done.queries),
-            )
-        allocations = np.stack([cluster.allocation(processors) for cluster in submission.clusters])
-        allocated = allocations[done.resource, np.arange(len(submission))]
-        return Schedule(
-            start_time=done.start_time,
-            run_time=done.run_time,
-            estimate=submission.estimate,
-            segments=in_one_piece(done.start_time, done.run_time, done.resource, allocated),
-            counters=counters,
-            messages=float(done.queries),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Submissions:
-    """Jobs in order of submission, as on a cluster of speed 1.
-
-    Parameters
-    ----------
-    submit_time, run_time : int64[n]
-        Seconds.
-    estimate : int64[n]
-        Estimated run time [s], at least 1; both the local schedulers and the predictions use it.
-    processors : int64[n]
-        Processors that each job asks for.
-    """
-
-    submit_time: NDArray[np.int64]
-    run_time: NDArray[np.int64]
-    estimate: NDArray[np.int64]
-    processors: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.submit_time)
-
-
-@dataclass(frozen=True, eq=False)
-class SelfSchedule:
-    """What the jobs and the local schedulers decided.
-
-    Parameters
-    ----------
-    start_time : int64[n]
-        Seconds; -1 for a job that no cluster can hold.
-    resource : int64[n]
-        Index of the cluster that ran each job; -1 likewise.
-    run_time : int64[n]
-        Seconds on that cluster; as submitted for a job that no cluster can hold.
-    queries : int
-        How many clusters were asked.
-    corrections : int
-        How often a running job outran its expected end.
-    on_nodes : NodeGridRun, optional
-        What else is known where nodes matter, or jobs give up or wait for others.
-    """
-
-    start_time: NDArray[np.int64]
-    resource: NDArray[np.int64]
-    run_time: NDArray[np.int64]
-    queries: int
-    corrections: int
-    on_nodes: NodeGridRun | None = None
+        simulation = Simulation(submission, self)
+        simulation.run()
+        return simulation.result()
 
 
 class Simulation:
@@ -292,30 +196,19 @@ class Simulation:
 
     Parameters
     ----------
-    jobs : Submissions
-        The jobs. Their estimates may be placeholders until they are submitted.
-    resources : sequence of Cluster
-        The grid. On a cluster a job takes run time / speed there, rounded up.
-    policies : sequence of str or LocalPolicy
-        Local policy of each cluster; all whose order is a score must share it.
+    submission : Submission
+        The jobs and the grid. On a cluster a job takes run time at speed 1 / speed there, rounded up; all
+        local policies whose order is a score must share it.
     jscheduler : JScheduler
         What jobs want.
     samples : int16[n, ...], optional
         Clusters that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
         Where `k_per` is "processor", those that are given are all that each job asks.
-    seed : int
-        Seed of the samples that are drawn.
     metrics : sequence of str, optional
         What each job wants; all what `jscheduler` says if not given.
-    overrun : {"doubling", "increments"}
-        Expected end of a job that has outrun its estimate.
-    labels : LABELS[n], optional
-        User, group and queue of each job, for scores and costs that look at them.
-    home : int[n], optional
-        Index of the cluster where each job is submitted, for costs that look at it; -1 if nowhere.
-    submission : Submission, optional
-        The same jobs with all that they ask for, times as at speed 1: where nodes matter, or jobs give up or
-        wait for others. By its estimates it is known which jobs limits of processor-minutes reject.
+    estimates_follow : bool
+        Whether all estimates are given while the simulation runs, see `estimate`. Those of the submission
+        then only say which jobs limits of processor-minutes reject.
 
     Raises
     ------
@@ -325,36 +218,39 @@ class Simulation:
 
     def __init__(
         self,
-        jobs: Submissions,
-        resources: Sequence[Cluster],
-        policies: Sequence[str | LocalPolicy],
+        submission: Submission,
         jscheduler: JScheduler,
         *,
         samples: NDArray[np.int16] | None = None,
-        seed: int = 0,
         metrics: Sequence[MetricName] | None = None,
-        overrun: OverrunName = "doubling",
-        labels: NDArray[Any] | None = None,
-        home: NDArray[Any] | None = None,
-        submission: Submission | None = None,
+        estimates_follow: bool = False,
     ) -> None:
-        named = [named_policy(policy) for policy in policies]
-        records, score = cluster_records(resources, named)
-        self._jobs = _as_records(jobs)
+        submission = submission.at_unit_speed()
+        clusters, policies = submission.clusters, submission.policies
+        workload, number = submission.workload, len(submission)
+        records, score = cluster_records(clusters, policies)
+        self._jobs = submission.records()
+        if estimates_follow:
+            self._jobs["estimate"] = 1
         check_stretch(self._jobs, records, 1.0)
-        outside = np.full(len(jobs), len(resources), np.int64)
-        self._nodes = None if submission is None else node_grid(submission, outside, records, named)
-        held = _held_by(jobs.processors, resources) if self._nodes is None else self._nodes.can_hold
-        homes = _homes(home, len(jobs), len(resources))
-        asked = most_asked(jscheduler, jobs.processors, len(resources))
-        if samples is None:
-            samples = draw_samples_of(held, jobs.processors, len(resources), jscheduler, seed, homes)
+        outside = np.full(number, len(clusters), np.int64)
+        on_nodes = is_node_grid(clusters, workload, policies)
+        self._nodes = node_grid(submission, outside, records, policies) if on_nodes else None
+        processors = workload.processors
+        asked = most_asked(jscheduler, processors, len(clusters))
+        if samples is not None:
+            counted = _held_by(np.asarray(processors, np.int64), _sizes(clusters))
+            held = counted if self._nodes is None else self._nodes.can_hold
+            _check_samples(samples, held, clusters, asked, number)
+        elif self._nodes is None:
+            samples = draw_samples(processors, clusters, jscheduler, submission.seed, submission.home)
         else:
-            _check_samples(samples, held, resources, asked, len(jobs))
-        self._resources = resources
+            samples = draw_samples_of(
+                self._nodes.can_hold, processors, len(clusters), jscheduler, submission.seed, submission.home
+            )
         self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
         self._options = self_scheduling.JSchedulerOptions(
-            overrun=overrun_code(overrun),
+            overrun=overrun_code(submission.conventions.overrun),
             predictions=int(grid.StartPredictions[jscheduler.predictions.upper()]),
             resources=asked,
             first=int(jscheduler.ties == "first"),
@@ -362,25 +258,27 @@ class Simulation:
         self._order = score
         self._score = scores.SCORE.compile(score)
         self._room = FIRST_ROOM
-        if labels is None:
-            labels = unlabelled(self._jobs)
         self._grid: grid.GridArrays
         self._local: Any
         if self._nodes is None:
             self._grid, self._local = grid.allocate(
-                self._jobs, labels, outside, records, self._room, self._options.predictions
+                self._jobs, labels_of(workload), outside, records, self._room, self._options.predictions
             )
         else:
-            everywhere = np.ones((len(resources) + 1, len(resources)), np.bool_)
+            everywhere = np.ones((len(clusters) + 1, len(clusters)), np.bool_)
             self._against = self._nodes.against(everywhere)
             self._grid, self._local = self._nodes.allocate(records, self._jobs, self._against > 0)
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
-            metric=_metric_codes(metrics, jscheduler, len(jobs)),
+            metric=_metric_codes(metrics, jscheduler, number),
             starts=np.empty(asked, np.int64),
-            home=homes,
+            home=submission.home.astype(np.int16),
             cost=COST.compile(self._cost),
         )
+        self._counters = {
+            "clusters_asked": asked,
+            "metric": COST.named(self._cost) if callable(jscheduler.metric) else jscheduler.metric,
+        }
 
     def run(self, until: int = FOREVER) -> None:
         """Go on until before the first instant at or after this time [s], by default to the end."""
@@ -417,7 +315,10 @@ class Simulation:
         """
         if len(jobs) and int(jobs.min()) < self._submitted():
             raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
-        _check_estimates(seconds)
+        if len(seconds) and not 1 <= int(np.min(seconds)) <= int(np.max(seconds)) <= LARGEST:
+            raise ConfigurationError(
+                f"estimates from {np.min(seconds)} to {np.max(seconds)} s; use 1 to {LARGEST} s"
+            )
         given = self._jobs[jobs]
         given["estimate"] = seconds
         check_stretch(given, self._grid.clusters, 1.0)
@@ -452,61 +353,29 @@ class Simulation:
         gone: NDArray[np.bool_] = self._local.lifecycles.jobs["fate"][jobs] != int(Fate.COMPLETED)
         return gone
 
-    def result(self) -> SelfSchedule:
-        """The schedule as far as it is known."""
-        if self._nodes is not None:
+    def result(self) -> Schedule:
+        """The schedule as far as it is known; jobs that no cluster can hold have run times as submitted."""
+        queries = int(self._grid.clock["queries"][0])
+        known: dict[str, Any]
+        if self._nodes is None:
+            start_time, where, corrections = outcome(self._grid, self._local)
+            there = self._jobs.copy()
+            there[where >= 0] = self._local.jobs[0, self._grid.entry[where >= 0]]
+            run_time, further = there["run"], {}
+            known = {"segments": in_one_piece(start_time, run_time, where, there["processors"])}
+        else:
             run = node_grid_run(self._nodes, self._grid, self._local, self._against, self._order)
-            return SelfSchedule(
-                start_time=run.start_time,
-                resource=run.cluster,
-                run_time=self._nodes.run_time_on(run.cluster),
-                queries=int(self._grid.clock["queries"][0]),
-                corrections=node_corrections(self._local),
-                on_nodes=run,
-            )
-        starts, where, corrections = outcome(self._grid, self._local)
-        return SelfSchedule(
-            start_time=starts,
-            resource=where,
-            run_time=_run_times(self._jobs["run"], where, self._resources),
-            queries=int(self._grid.clock["queries"][0]),
-            corrections=corrections,
+            start_time, run_time = run.start_time, self._nodes.run_time_on(run.cluster)
+            corrections, further = node_corrections(self._local), run.counters
+            known = {"end_time": run.end_time, "segments": run.segments, "variables": run.variables}
+        return Schedule(
+            start_time=start_time,
+            run_time=run_time,
+            estimate=self._jobs["estimate"].astype(np.int64),
+            counters={**self._counters, "corrections": corrections, "queries": queries, **further},
+            messages=float(queries),
+            **known,
         )
-
-
-def self_schedule(
-    jobs: Submissions,
-    resources: Sequence[Cluster],
-    policies: Sequence[str | LocalPolicy],
-    jscheduler: JScheduler,
-    *,
-    samples: NDArray[np.int16] | None = None,
-    seed: int = 0,
-    metrics: Sequence[MetricName] | None = None,
-    overrun: OverrunName = "doubling",
-    labels: NDArray[Any] | None = None,
-    home: NDArray[Any] | None = None,
-    submission: Submission | None = None,
-) -> SelfSchedule:
-    """Run jobs through their own schedulers and the local schedulers of the clusters.
-
-    Parameters and errors are those of `Simulation`.
-    """
-    simulation = Simulation(
-        jobs,
-        resources,
-        policies,
-        jscheduler,
-        samples=samples,
-        seed=seed,
-        metrics=metrics,
-        overrun=overrun,
-        labels=labels,
-        home=home,
-        submission=submission,
-    )
-    simulation.run()
-    return simulation.result()
 
 
 def draw_samples(
@@ -537,8 +406,27 @@ def draw_samples(
         Indices of clusters that can hold the job, in the order of asking, then -1 where these are fewer: by
         default the first k of a random permutation. The first columns are the same for every k.
     """
-    held, homes = _held_by(processors, resources), _homes(home, len(processors), len(resources))
-    return draw_samples_of(held, processors, len(resources), jscheduler, seed, homes)
+    own = _homes(home, len(processors), len(resources))
+    same = jscheduler.sampling in ("distinct", "home")
+    k = most_asked(jscheduler, processors, len(resources))
+    drawn = _drawn(
+        np.asarray(processors, np.int64).tobytes(),
+        _sizes(resources),
+        own.tobytes(),
+        jscheduler.sampling,
+        min(max(k, _KEPT), len(resources)) if same else k,
+        seed,
+    )
+    return _limited(drawn[:, :k], processors, jscheduler)
+
+
+@lru_cache(maxsize=1)
+def _drawn(
+    processors: bytes, sizes: Sizes, home: bytes, sampling: SamplingName, k: int, seed: int
+) -> NDArray[np.int16]:
+    """What `draw_samples` draws: kept for the next run, since those of a study mostly differ in k alone."""
+    held = _held_by(np.frombuffer(processors, np.int64), sizes)
+    return _draw_blocks(held, len(sizes), np.frombuffer(home, np.int16), sampling, k, seed)
 
 
 def most_asked(jscheduler: JScheduler, processors: NDArray[Any], resources: int) -> int:
@@ -550,12 +438,20 @@ def most_asked(jscheduler: JScheduler, processors: NDArray[Any], resources: int)
 Held = Callable[[int], NDArray[np.bool_]]
 """Whether a cluster, by index, can hold each job."""
 
+Sizes = tuple[tuple[int, int], ...]
+"""Of each cluster, the processors that it gives to jobs in one piece, and all of them."""
 
-def _held_by(processors: NDArray[Any], resources: Sequence[Cluster]) -> Held:
+
+def _sizes(resources: Sequence[Cluster]) -> Sizes:
+    return tuple((each.unit, each.processors) for each in resources)
+
+
+def _held_by(processors: NDArray[np.int64], sizes: Sizes) -> Held:
     """Who can hold jobs of so many processors."""
 
     def held(m: int) -> NDArray[np.bool_]:
-        fits: NDArray[np.bool_] = resources[m].allocation(processors) <= resources[m].processors
+        unit, size = sizes[m]
+        fits: NDArray[np.bool_] = processors <= size // unit * unit
         return fits
 
     return held
@@ -567,49 +463,62 @@ def draw_samples_of(
     resources: int,
     jscheduler: JScheduler,
     seed: int,
-    home: NDArray[np.int16],
+    home: NDArray[Any],
 ) -> NDArray[np.int16]:
     """Clusters that the directory names to each job, see `draw_samples`."""
+    k = most_asked(jscheduler, processors, resources)
+    drawn = _draw_blocks(held, resources, home, jscheduler.sampling, k, seed)
+    return _limited(drawn, processors, jscheduler)
+
+
+def _limited(
+    samples: NDArray[np.int16], processors: NDArray[Any], jscheduler: JScheduler
+) -> NDArray[np.int16]:
+    """Samples of no more clusters than each job may ask."""
+    if jscheduler.k_per == "job":
+        return samples
+    most = jscheduler.k * np.asarray(processors, np.int64)
+    return np.where(np.arange(samples.shape[1]) < most[:, np.newaxis], samples, np.int16(-1))
+
+
+def _draw_blocks(
+    held: Held, resources: int, home: NDArray[Any], sampling: SamplingName, k: int, seed: int
+) -> NDArray[np.int16]:
+    """Samples of k clusters, drawn block by block of jobs."""
     if resources > _MAX_RESOURCES:
         raise ConfigurationError(f"{resources} clusters; at most {_MAX_RESOURCES} can be simulated")
-    jobs = len(processors)
-    samples = np.empty((jobs, most_asked(jscheduler, processors, resources)), np.int16)
+    samples = np.empty((len(home), k), np.int16)
     random = np.random.default_rng(seed)
-    fits = [held(m) for m in range(resources)]
+    fits = np.array([held(m) for m in range(resources)])
     size = -(-_DRAWN_AT_ONCE // resources)
-    for begin in range(0, jobs, size):
+    for begin in range(0, len(home), size):
         block = slice(begin, begin + size)
-        fitting = [each[block] for each in fits]
-        if jscheduler.sampling in ("repeated", "normal"):
-            drawn = _draw_anew(random, fitting, samples.shape[1], jscheduler.sampling)
+        holding = np.ascontiguousarray(fits[:, block].T)
+        if sampling in ("repeated", "normal"):
+            samples[block] = _draw_anew(random, holding, k, sampling)
         else:
-            own = home[block] if jscheduler.sampling == "home" else None
-            drawn = _draw(random, fitting, samples.shape[1], own)
-        samples[block] = drawn
-    if jscheduler.k_per == "processor":
-        asked = jscheduler.k * np.asarray(processors, np.int64)
-        samples[np.arange(samples.shape[1]) >= asked[:, np.newaxis]] = -1
+            samples[block] = _draw(random, holding, k, home[block] if sampling == "home" else None)
     return samples
 
 
 def _draw(
-    random: np.random.Generator, fits: list[NDArray[np.bool_]], k: int, home: NDArray[np.int16] | None
+    random: np.random.Generator, holding: NDArray[np.bool_], k: int, home: NDArray[Any] | None
 ) -> NDArray[np.int64]:
     """First k clusters of a random permutation, for each job, of those that can hold it; then -1.
 
     The permutation sorts numbers whose high bits are random and whose low ones are the index of the cluster.
     Those of the jobs' homes, if they count, are the smallest.
     """
-    bits = len(fits).bit_length()
+    jobs, resources = holding.shape
+    bits = resources.bit_length()
     nowhere = np.iinfo(np.int64).max
-    keys = random.integers(2 ** (62 - bits), size=(len(fits[0]), len(fits)))
+    keys = random.integers(2 ** (62 - bits), size=(jobs, resources))
     keys <<= bits
-    keys |= np.arange(len(fits))
+    keys |= np.arange(resources)
     if home is not None:
         known = np.flatnonzero(home >= 0)
         keys[known, home[known]] = home[known]
-    for m, fitting in enumerate(fits):
-        keys[~fitting, m] = nowhere
+    keys[~holding] = nowhere
     keys.sort(axis=1)
     first = keys[:, :k]
     return np.where(first == nowhere, -1, first & (2**bits - 1))
@@ -620,10 +529,9 @@ _NORMAL_WIDTH = 1 / 6
 
 
 def _draw_anew(
-    random: np.random.Generator, fits: list[NDArray[np.bool_]], k: int, sampling: SamplingName
+    random: np.random.Generator, holding: NDArray[np.bool_], k: int, sampling: SamplingName
 ) -> NDArray[np.int64]:
     """K clusters, for each job, of those that can hold it, each drawn without regard to the others."""
-    holding = np.stack(fits, axis=1)
     # Clusters that can hold the job, in the order of the directory, then the others
     directory = np.argsort(~holding, axis=1, kind="stable")
     length = holding.sum(axis=1)[:, np.newaxis]
@@ -634,30 +542,6 @@ def _draw_anew(
     index = np.clip((place * length).astype(np.int64), 0, np.maximum(length - 1, 0))
     drawn: NDArray[np.int64] = np.take_along_axis(directory, index, axis=1)
     return np.where(length > 0, drawn, -1)
-
-
-def _as_records(jobs: Submissions) -> NDArray[Any]:
-    """Jobs as the engine wants them."""
-    lengths = {len(jobs.submit_time), len(jobs.run_time), len(jobs.estimate), len(jobs.processors)}
-    if len(lengths) > 1:
-        raise ConfigurationError("jobs: columns of different length; give one value for each job")
-    if (np.diff(jobs.submit_time) < 0).any():
-        raise ConfigurationError("jobs: not in order of submission; sort them by submit time")
-    _check_estimates(jobs.estimate)
-    records = np.empty(len(jobs), JOB)
-    records["submit"] = jobs.submit_time
-    records["run"] = jobs.run_time
-    records["estimate"] = jobs.estimate
-    records["processors"] = jobs.processors
-    return records
-
-
-def _check_estimates(seconds: NDArray[Any]) -> None:
-    """Refuse estimates that the engine cannot hold."""
-    if len(seconds) and not 1 <= int(np.min(seconds)) <= int(np.max(seconds)) <= LARGEST:
-        raise ConfigurationError(
-            f"estimates from {np.min(seconds)} to {np.max(seconds)} s; use 1 to {LARGEST} s"
-        )
 
 
 def _check_samples(
@@ -704,14 +588,6 @@ def _metric_codes(
     if unknown:
         raise ConfigurationError(f"metrics: {unknown[0]!r} is unknown; use one of {', '.join(_METRICS)}")
     return np.array([int(_METRICS[name]) for name in metrics], np.int8)
-
-
-def _run_times(
-    run_time: NDArray[np.int64], where: NDArray[np.int64], resources: Sequence[Cluster]
-) -> NDArray[np.int64]:
-    """Run time of each job on the cluster that has it, as the engine rounds it; index -1 is nowhere."""
-    speed = np.array([*(resource.speed for resource in resources), 1.0])
-    return to_int64(np.ceil(run_time / speed[where]))
 
 
 SCHEDULER = JScheduler

@@ -682,9 +682,9 @@ def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
         JScheduler(k=2, predictions="plan"),
         options=study.predictor.made(),
         samples=samples,
-    ).schedule
+    )
     here = whole.sel(estimates=["retrained"])
-    assert known(here, "corrections", "wait, k 2") == done.corrections
+    assert known(here, "corrections", "wait, k 2") == done.counters["corrections"]
     stream = results.read(made(folder, "all logs, few-multiply"))
     waits = (done.start_time - merged.submit_time)[stream["measured"].values == 1]
     assert known(here, "wait_time_mean", "wait, k 2") == pytest.approx(waits.mean())

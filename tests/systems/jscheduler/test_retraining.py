@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platform import Cluster
 from gridsched.prediction import PredictorOptions, predict_prequential
-from gridsched.systems.jscheduler.retraining import REFRESH, RetrainedSchedule, retrained_schedule
-from gridsched.systems.jscheduler.scheduler import JScheduler, Submissions, draw_samples, self_schedule
+from gridsched.results import Schedule
+from gridsched.systems.jscheduler.retraining import REFRESH, retrained_schedule
+from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples
 from gridsched.traces import merge_workloads
 from gridsched.workloads.table import Workload
+from tests.support.jscheduler import Submissions, in_short, self_schedule
 from tests.support.prediction import busy_log, small_logs
 
 EAGER = PredictorOptions(
@@ -49,20 +51,26 @@ def retrained(
     *,
     refresh: int = 0,
     **changes: Any,
-) -> RetrainedSchedule:
+) -> Schedule:
     jscheduler = JScheduler(**{"metric": "slowdown", "k": 2, "predictions": "plan", **changes})
     return retrained_schedule(
         logs, resources, ["easy"] * len(resources), jscheduler, options=options, refresh=refresh
     )
 
 
-def ends(done: RetrainedSchedule) -> NDArray[np.int64]:
+def ends(done: Schedule) -> NDArray[np.int64]:
     """When each job ended in a run, by the clock of the merged logs; -1 for rejected ones."""
-    starts = done.schedule.start_time
-    return np.where(starts >= 0, starts + done.schedule.run_time, -1)
+    starts = done.start_time
+    return np.where(starts >= 0, starts + done.run_time, -1)
 
 
-def prequential(logs: list[Workload], done: RetrainedSchedule, options: PredictorOptions) -> NDArray[Any]:
+def estimates_of(done: Schedule) -> NDArray[np.int64]:
+    """What was predicted of each job."""
+    assert done.estimate is not None
+    return done.estimate
+
+
+def prequential(logs: list[Workload], done: Schedule, options: PredictorOptions) -> NDArray[Any]:
     """Predictions of each job from the ends of a run."""
     merged, source = merge_workloads(logs)
     if options.scope == "global":
@@ -107,7 +115,7 @@ def test_predictions_are_those_from_the_ends_of_the_run(
     """Jobs of no length aside: one that has waited ends after the submissions of that instant, not before."""
     options = replace(EAGER, scope=scope, retrain_growth=growth, minimum_history=least)
     done = retrained(logs, options=options)
-    np.testing.assert_array_equal(done.estimate, prequential(logs, done, options))
+    np.testing.assert_array_equal(estimates_of(done), prequential(logs, done, options))
 
 
 @pytest.mark.parametrize("scope", ["source", "global"])
@@ -116,9 +124,9 @@ def test_predictions_of_longer_logs_are_those_from_the_ends_of_the_run(number: i
     logs = busy_logs(number)
     options = replace(SOON, scope=scope)
     done = retrained(logs, MACHINES, options)
-    np.testing.assert_array_equal(done.estimate, prequential(logs, done, options))
-    assert done.trainings > 10
-    assert (done.schedule.start_time < 0).sum() == 0
+    np.testing.assert_array_equal(estimates_of(done), prequential(logs, done, options))
+    assert done.counters["trainings"] > 10
+    assert (done.start_time < 0).sum() == 0
 
 
 @given(logs=streams(), refresh=st.sampled_from([0, 1, 15]), mode=st.sampled_from(["exact", "plan"]))
@@ -127,14 +135,14 @@ def test_jobs_choose_by_what_is_predicted(logs: list[Workload], refresh: int, mo
     """The schedule is that of the predictions given in advance; rejected jobs stay out of it."""
     done = retrained(logs, refresh=refresh, predictions=mode)
     merged, _ = merge_workloads(logs)
-    jobs = Submissions(merged.submit_time, merged.run_time, done.estimate, merged.processors)
+    jobs = Submissions(merged.submit_time, merged.run_time, estimates_of(done), merged.processors)
     jscheduler = JScheduler(metric="slowdown", k=2, predictions=mode)
     given_before = self_schedule(jobs, GRID, ["easy"] * 3, jscheduler)
     for name in ("start_time", "resource", "run_time"):
-        np.testing.assert_array_equal(getattr(done.schedule, name), getattr(given_before, name))
-    assert done.schedule.queries == given_before.queries
-    assert ((done.schedule.resource < 0) == (merged.processors > 4)).all()
-    assert (done.estimate >= 1).all()
+        np.testing.assert_array_equal(getattr(in_short(done), name), getattr(given_before, name))
+    assert in_short(done).queries == given_before.queries
+    assert ((in_short(done).resource < 0) == (merged.processors > 4)).all()
+    assert (estimates_of(done) >= 1).all()
 
 
 @pytest.mark.parametrize("refresh", [0, REFRESH])
@@ -158,10 +166,10 @@ def test_others_are_predicted_as_if_rejected_jobs_had_not_been_submitted(refresh
         )
         for jobs in (np.full(300, True), ~rejected)
     )
-    assert (both.schedule.start_time[rejected] == -1).all()
-    np.testing.assert_array_equal(both.estimate[~rejected], alone.estimate)
-    np.testing.assert_array_equal(both.schedule.start_time[~rejected], alone.schedule.start_time)
-    assert both.trainings == alone.trainings > 0
+    assert (both.start_time[rejected] == -1).all()
+    np.testing.assert_array_equal(estimates_of(both)[~rejected], estimates_of(alone))
+    np.testing.assert_array_equal(both.start_time[~rejected], alone.start_time)
+    assert both.counters["trainings"] == alone.counters["trainings"] > 0
 
 
 def test_samples_and_what_a_job_wants_are_kept() -> None:
@@ -169,7 +177,7 @@ def test_samples_and_what_a_job_wants_are_kept() -> None:
     samples = np.tile(np.array([3, 1], np.int16), (100, 1))
     jscheduler = JScheduler(k=2)
     done = retrained_schedule(logs, MACHINES, ["easy"] * 4, jscheduler, options=SOON, samples=samples)
-    assert set(done.schedule.resource.tolist()) == {1, 3}
+    assert set(in_short(done).resource.tolist()) == {1, 3}
 
 
 # --- when it is predicted -------------------------------------------------------------------------
@@ -200,7 +208,7 @@ def test_nothing_is_known_of_jobs_that_run(
     if not len(open_jobs):
         return
     job = data.draw(st.sampled_from(open_jobs.tolist()))
-    start = int(done.schedule.start_time[job])
+    start = int(done.start_time[job])
     # On the slowest cluster a second is three.
     least = max(0, look - start + 1) if 0 <= start <= look else 0
     changed = [log.run_time.copy() for log in logs]
@@ -210,7 +218,7 @@ def test_nothing_is_known_of_jobs_that_run(
     after = times[index + 1] if index + 1 < len(times) else int(merged.submit_time[-1]) + 1
     predicted = merged.submit_time < after
     again = retrained(others, options=options, refresh=refresh)
-    np.testing.assert_array_equal(again.estimate[predicted], done.estimate[predicted])
+    np.testing.assert_array_equal(estimates_of(again)[predicted], estimates_of(done)[predicted])
 
 
 def test_nothing_is_known_between_two_looks() -> None:
@@ -225,7 +233,7 @@ def test_nothing_is_known_between_two_looks() -> None:
         JScheduler(metric="slowdown", k=2, predictions="plan"),
         options=SOON,
     )
-    np.testing.assert_array_equal(default.estimate, done.estimate)
+    np.testing.assert_array_equal(estimates_of(default), estimates_of(done))
     job = int(np.argmax((source == 0) & (np.arange(len(merged)) > 300) & (merged.run_time > 3600)))
     look = int(ends(done)[job] - 1) // REFRESH * REFRESH
     changed = logs[0].run_time.copy()
@@ -233,28 +241,30 @@ def test_nothing_is_known_between_two_looks() -> None:
     again = retrained(
         [logs[0].select(slice(None), run_time=changed), logs[1]], MACHINES, SOON, refresh=REFRESH
     )
-    differs = again.estimate != done.estimate
+    differs = estimates_of(again) != estimates_of(done)
     assert not differs[merged.submit_time < look + REFRESH].any()
     assert differs.any()
 
 
 def test_seldom_looks_train_seldom() -> None:
     logs = busy_logs(1)
-    trainings = [retrained(logs, MACHINES, SOON, refresh=step).trainings for step in (3600, 60_000, 10**9)]
+    trainings = [
+        retrained(logs, MACHINES, SOON, refresh=step).counters["trainings"] for step in (3600, 60_000, 10**9)
+    ]
     assert trainings[0] > trainings[1] > trainings[2] == 0
 
 
 def test_trainings_by_number_of_jobs() -> None:
     options = replace(SOON, retrain_seconds=None, retrain_jobs=50)
-    assert 3 <= retrained(busy_logs(1), MACHINES, options).trainings <= 8
+    assert 3 <= retrained(busy_logs(1), MACHINES, options).counters["trainings"] <= 8
 
 
 def test_runs_are_the_same_again() -> None:
     logs = busy_logs(2, 200)
     one, other = (retrained(logs, MACHINES, SOON, refresh=REFRESH) for _ in range(2))
-    np.testing.assert_array_equal(one.estimate, other.estimate)
-    np.testing.assert_array_equal(one.schedule.start_time, other.schedule.start_time)
-    assert one.trainings == other.trainings > 0
+    np.testing.assert_array_equal(estimates_of(one), estimates_of(other))
+    np.testing.assert_array_equal(one.start_time, other.start_time)
+    assert one.counters["trainings"] == other.counters["trainings"] > 0
 
 
 # --- mistakes -------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gridsched.engine.records import LABELS
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster, Platform
@@ -30,12 +29,9 @@ from gridsched.systems.jscheduler.scheduler import (
     JScheduler,
     MetricName,
     PredictionsName,
-    SelfSchedule,
     Simulation,
-    Submissions,
     TiesName,
     draw_samples,
-    self_schedule,
 )
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
@@ -47,6 +43,7 @@ from tests.oracles.grid import GridCluster
 from tests.oracles.jscheduler import Choices
 from tests.oracles.local import Job
 from tests.support import strategies
+from tests.support.jscheduler import SelfSchedule, Submissions, in_short, self_schedule, simulation_of
 from tests.systems.superscheduler.test_scheduler import platform, with_one_score
 
 METRICS: tuple[MetricName, ...] = get_args(MetricName)
@@ -73,7 +70,7 @@ def submissions(jobs: list[Job]) -> Submissions:
 
 
 def simulation(case: Case, samples: NDArray[np.int16] | None = None) -> Simulation:
-    return Simulation(
+    return simulation_of(
         submissions(case.jobs),
         *platform(case.resources),
         case.jscheduler,
@@ -94,7 +91,7 @@ def run(case: Case, samples: NDArray[np.int16] | None = None) -> Choices:
     """What the engine says."""
     simulated = simulation(case, samples)
     simulated.run()
-    return choices(simulated.result())
+    return choices(in_short(simulated.result()))
 
 
 def drawn(case: Case) -> NDArray[np.int16]:
@@ -283,9 +280,7 @@ def test_a_cost_with_an_unknown_parameter_is_refused() -> None:
 @pytest.mark.parametrize("home", [[2], [-2], [0, 1]])
 def test_homes_that_are_no_resources_are_refused(home: list[int]) -> None:
     with pytest.raises(ConfigurationError, match="home: give the index of one of the 2 clusters"):
-        self_schedule(
-            submissions([Job(5, 10, 10, 1)]), PAIR, ["easy"] * 2, JScheduler(k=2), home=np.array(home)
-        )
+        draw_samples(ONES[:1], PAIR, JScheduler(k=2), 0, np.array(home))
 
 
 def test_metrics_differ() -> None:
@@ -366,10 +361,8 @@ def test_outrun_estimates_count_as_work() -> None:
 
 def test_scores_see_users() -> None:
     jobs = submissions([Job(0, 10, 10, 1), Job(1, 10, 10, 1), Job(2, 10, 10, 1)])
-    labels = np.zeros(3, LABELS)
-    labels["user"] = [1, 2, 3]
     own = LocalPolicy(name="own", order=lambda user: 1.0 * user)
-    done = self_schedule(jobs, [Cluster(processors=1)], [own], JScheduler(k=1), labels=labels)
+    done = self_schedule(jobs, [Cluster(processors=1)], [own], JScheduler(k=1), user=np.array([1, 2, 3]))
     assert done.start_time.tolist() == [0, 20, 10]
 
 
@@ -558,13 +551,13 @@ def test_pauses_make_no_difference(case: Case, times: list[int]) -> None:
         ends = halting.ends(everyone)
         assert ((ends >= 0) == begun).all()
     halting.run()
-    done = halting.result()
+    done = in_short(halting.result())
     assert choices(done) == through
     ended = np.where(starts >= 0, starts + done.run_time, -1)
     assert halting.ends(everyone).tolist() == ended.tolist()
     assert halting.is_rejected(everyone).tolist() == (starts < 0).tolist()
     halting.run()
-    assert choices(halting.result()) == through
+    assert choices(in_short(halting.result())) == through
 
 
 @given(case=cases(), times=st.lists(st.integers(0, 120), max_size=4), seed=st.integers(0, 99))
@@ -585,7 +578,7 @@ def test_estimates_given_at_pauses_count_for_later_jobs(case: Case, times: list[
             with pytest.raises(ConfigurationError, match=f"job {before} is submitted already"):
                 halting.estimate(np.arange(before, len(jobs)), np.full(len(jobs) - before, 7))
     halting.run()
-    assert choices(halting.result()) == expected(case._replace(jobs=jobs))
+    assert choices(in_short(halting.result())) == expected(case._replace(jobs=jobs))
 
 
 def stream(jobs: int) -> tuple[Submissions, list[Cluster], list[str]]:
@@ -660,7 +653,7 @@ def test_run_times_of_whole_factors_are_exact_in_the_engine() -> None:
     length = np.random.default_rng(6).integers(0, 20_000_001, each * len(factors))
     where = np.repeat(np.arange(len(factors)), each)
     resources = [Cluster(name=f"c{m}", processors=1, speed=speed) for m, (speed, _, _) in enumerate(factors)]
-    simulated = Simulation(
+    simulated = simulation_of(
         Submissions(np.zeros_like(length), length, np.ones_like(length), np.ones_like(length)),
         resources,
         ["fcfs"] * len(factors),
@@ -868,11 +861,7 @@ PAIR = machines(1, 1)
         ({"policies": ["lxf", "lxwf"]}, "only one order that is a score"),
         ({"policies": ["easy", "lazy"]}, "unknown policy 'lazy'"),
         ({"resources": [PAIR[0]] * 2}, "give each a name of its own"),
-        ({"resources": [], "policies": []}, "0 clusters"),
-        ({"jobs": Submissions(ONES, ONES, 0 * ONES, ONES)}, "estimates from 0 to 0 s; use 1 to"),
-        ({"jobs": Submissions(ONES, ONES, ONES << 31, ONES)}, "estimates from 2147483648 to"),
-        ({"jobs": Submissions(ONES[:1], ONES, ONES, ONES)}, "columns of different length"),
-        ({"jobs": Submissions(np.array([3, 2]), ONES, ONES, ONES)}, "not in order of submission"),
+        ({"resources": [], "policies": []}, "no clusters; give at least one"),
         (
             {
                 "jobs": Submissions(ONES, ONES, ONES << 30, ONES),
@@ -901,7 +890,7 @@ def test_impossible_estimates_at_a_pause_are_refused(
     jobs: list[int], seconds: list[int], complaint: str
 ) -> None:
     submitted = Submissions(np.array([0, 9]), ONES, ONES, ONES)
-    halted = Simulation(submitted, [Cluster(processors=1, speed=1 / 8)], ["easy"], JScheduler(k=1))
+    halted = simulation_of(submitted, [Cluster(processors=1, speed=1 / 8)], ["easy"], JScheduler(k=1))
     halted.run(5)
     with pytest.raises(ConfigurationError, match=complaint):
         halted.estimate(np.array(jobs), np.array(seconds))

@@ -379,7 +379,7 @@ def simulate_run(
     resources, policies = resources_of(platform, factor, merged["submit_time"].values, failures, seed)
     homes = _homes(platform, merged, drawn) if jscheduler.sampling == "home" else None
     if estimates == "retrained":
-        seconds = retrained_schedule(
+        learned = retrained_schedule(
             [_workload(platform, factor, path) for path in workloads.values()],
             resources,
             policies,
@@ -388,7 +388,8 @@ def simulate_run(
             samples=draw_samples(merged["processors"].values, resources, jscheduler, drawn, homes),
             overrun=overrun,
             align=align,
-        ).estimate
+        )
+        seconds = cast(Integers, learned.estimate)
     else:
         seconds = merged[estimates].values
     jobs = Workload(
