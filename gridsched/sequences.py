@@ -19,7 +19,7 @@ from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
 from gridsched.platform import Cluster
-from gridsched.submission import check_clean, check_limits, labels_of, runtime_estimates
+from gridsched.submission import check_clean, check_limits, check_size, labels_of, runtime_estimates
 from gridsched.workloads import Workload
 from gridsched.workloads.table import add_counts
 
@@ -87,7 +87,8 @@ def given_jobs(workload: Workload, cluster: Cluster) -> Workload:
     check_clean(workload)
     run_time = np.asarray(workload.run_time, np.int64)
     requested = runtime_estimates(run_time, np.asarray(workload.requested_time, np.int64), "requested")
-    check_limits(workload, cluster, run_time, requested)
+    check_size(cluster)
+    check_limits(workload, run_time, requested)
     return replace(workload, requested_time=requested)
 
 
