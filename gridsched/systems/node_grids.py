@@ -419,8 +419,8 @@ def node_grid_run(
     """
     workload, clusters = grid.submission.workload, grid.clusters
     number, requests = len(workload), int(local.clock["requests"][0])
-    check_order(score, local.state)
-    log = local.executions[: local.store["executions"][0, 0]]
+    check_order(score, local.real.state)
+    log = local.real.executions[: local.real.store["executions"][0]]
     where = state.cluster[log["job"]]
     log = log.copy()
     request = log["job"].copy()
@@ -457,7 +457,7 @@ def node_grid_run(
         # of the requests of a job, the one that ran
         chosen = np.arange(number) * requests
         chosen[log["job"]] = request
-        known = local.jobs[0]["predicted"][chosen]
+        known = local.real.jobs["predicted"][chosen]
         variables["predicted_run_time"] = predicted_variable(
             np.where(ran >= 0, known, grid.submission.estimate).astype(np.int64)
         )
@@ -482,23 +482,22 @@ def node_grid_run(
 
 def _outcomes(workload: Workload, local: NodeClusters, start: Integers) -> JobOutcome:
     """Fates of the jobs."""
-    requests = int(local.clock["requests"][0])
+    requests, jobs = int(local.clock["requests"][0]), local.real.jobs
 
     def of_jobs(values: Any) -> Integers:
         totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
         return totals
 
     fate = local.lifecycles.jobs["fate"].astype(np.int64)
-    fate[(fate == Fate.COMPLETED) & (of_jobs(local.jobs["done"][0]) == 0)] = int(Fate.STARVED)
+    fate[(fate == Fate.COMPLETED) & (of_jobs(jobs["done"]) == 0)] = int(Fate.STARVED)
     # of the requests of a job, only the one that ran is killed
-    killed = local.killed[0]
-    left = of_jobs(np.where(killed > 0, local.jobs["work"][0], 0))
+    left = of_jobs(np.where(jobs["killed"] > 0, jobs["work"], 0))
     unfinished = np.isin(fate, (int(Fate.LOST), int(Fate.STARVED))) & (start >= 0)
     # work that a lost job never did, and work that was done twice
-    extra = of_jobs(local.extra[0]) - np.where(unfinished, left, 0)
+    extra = of_jobs(jobs["extra"]) - np.where(unfinished, left, 0)
     return JobOutcome(
         fate=fate,
-        killed=of_jobs(killed),
+        killed=of_jobs(jobs["killed"]),
         extra_work=extra * np.asarray(workload.processors, np.int64),
         eligible_time=local.lifecycles.jobs["eligible"].astype(np.int64),
     )
@@ -506,4 +505,4 @@ def _outcomes(workload: Workload, local: NodeClusters, start: Integers) -> JobOu
 
 def node_corrections(local: NodeClusters) -> int:
     """How often estimates were exceeded, where that matters to someone."""
-    return int(local.state["corrections"][:-1, 0][local.sites["watched"] == 1].sum())
+    return int(local.real.state["corrections"][:-1, 0][local.sites["watched"] == 1].sum())

@@ -14,7 +14,7 @@ from typing import Any
 
 from gridsched.engine import heap
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import notify_start
+from gridsched.engine.job_lifecycle import note_start
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.placement import choose, could_fit, fits_now, free_pieces_of, is_refused
 from gridsched.engine.nodes.plans import earliest, forget_plan, note_plan
@@ -30,8 +30,8 @@ _CONSERVATIVE = int(Backfilling.CONSERVATIVE)
 def _start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Start a job on the pieces that it has."""
     start(a, j, now, options)
-    if a.killed[j] == 0:
-        notify_start(a, j, now)
+    if options.requests > 0:
+        note_start(a.lifecycles, j // options.requests, now)
 
 
 @inline

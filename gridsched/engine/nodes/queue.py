@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import heap
+from gridsched.engine.checkpoints import saved_work, with_checkpoints
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.placement import free_pieces_of
@@ -121,34 +122,23 @@ def _count(a: NodeArrays, j: int, sign: int) -> None:
 
 
 @inline
-def _with_checkpoints(work: int, options: NodeOptions) -> int:
-    """Seconds that so much work takes, checkpoints included; there is none at its end."""
-    if options.interval <= 0 or work <= 0:
-        return work
-    return work + options.cost * ((work - 1) // options.interval)
-
-
-@inline
-def set_lengths(a: NodeArrays, j: int, options: NodeOptions) -> None:
+def set_lengths(job: Any, interval: int, cost: int) -> None:
     """Say how long the next execution of a job takes."""
-    job = a.jobs[j]
-    job["run"] = _with_checkpoints(job["work"], options)
-    job["estimate"] = _with_checkpoints(job["guess"], options)
-    job["limit"] = _with_checkpoints(job["given"], options)
+    job["run"] = with_checkpoints(job["work"], interval, cost)
+    job["estimate"] = with_checkpoints(job["guess"], interval, cost)
+    job["limit"] = with_checkpoints(job["given"], interval, cost)
 
 
 @inline
 def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> None:
     """Take away the work of a killed execution but for what its last checkpoint has; count what is lost."""
     job = a.jobs[j]
-    saved = 0
-    if options.interval > 0:
-        saved = options.interval * (elapsed // (options.interval + options.cost))
+    saved = saved_work(elapsed, options.interval, options.cost)
     job["work"] -= saved
     job["guess"] = max(1, job["guess"] - saved)
     job["given"] = max(1, job["given"] - saved)
-    a.extra[j] += elapsed - saved
-    set_lengths(a, j, options)
+    job["extra"] += elapsed - saved
+    set_lengths(job, options.interval, options.cost)
 
 
 @inline

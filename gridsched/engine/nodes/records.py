@@ -54,12 +54,9 @@ JOB = np.dtype(
         ("whole", np.int64),  # whether its nodes run nothing else
         ("where", np.int64),  # row of `allowed`
         ("affinity", np.int64),  # kind of GPU job, below 62; -1 without GPU
-        ("gives_up", np.int64),  # when its user gives up if it still waits
-        ("unmet", np.int64),  # dependencies that are not met yet
-        ("eligible", np.int64),  # when it could start first by its submission and its dependencies
-        ("failed", np.int64),  # whether it fails at its end
-        ("fate", np.int64),  # value of `Fate`; COMPLETED until something else is known
         ("done", np.int64),  # whether it ended by itself
+        ("killed", np.int64),  # how often it was killed
+        ("extra", np.int64),  # seconds that were lost or spent on checkpoints
         ("entry", np.int64),  # number in the order of entry into the queue
         ("piece", np.int64),  # its first piece; -1 without
         ("start", np.int64),  # of its present execution; -1 while it does not run
@@ -136,11 +133,9 @@ TYPICAL = np.dtype(
 STATE = np.dtype(
     [
         ("now", np.int64),
-        ("arrival", np.int64),  # next job to be submitted
         ("event", np.int64),  # next event of a node
         ("entered", np.int64),  # entries into the queue so far
         ("waiting", np.int64),
-        ("timers", np.int64),  # entries of the heap of timers
         ("changed", np.int64),  # whether a pass is needed
         ("early", np.int64),  # whether something became free before it was expected
         ("broken", np.int64),  # whether plans no longer hold
@@ -151,7 +146,6 @@ STATE = np.dtype(
         ("unordered", np.int64),  # number of the first job whose score was not a finite number ...
         ("unordered_at", np.int64),  # ... plus 1, and when
         ("corrections", np.int64),
-        ("kills", np.int64),
     ]
 )
 """Scalars of a cluster."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.job_outcomes import dependents_in
+from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     NodeUse,
@@ -30,7 +30,6 @@ from gridsched.systems.node_records import (
     user_numbers,
     with_checkpoints,
 )
-from gridsched.workloads.dependencies import FAILED_STATUS
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
@@ -69,11 +68,9 @@ def run_on_nodes(
     requested = np.asarray(part.workload.requested_time, np.int64)
     against = reasons_against(jobs, part.workload, cluster, nodes, allowed, partition, requested)
     _take_for_run_times(jobs, policy, cluster)
-    jobs["fate"] = np.where(against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
     jobs["shape"] = np.unique(jobs[ASKED_NAMES], return_inverse=True)[1].reshape(-1)
     events, windows, outages = events_of(cluster, names)
-    dependents, first = dependents_in(part.workload)
-    jobs["unmet"] = 1 + np.bincount(dependents["job"], minlength=len(jobs))
+    lives = lifecycles_of(replace(submission, workload=part.workload), against > 0)
     limits, limited = limits_of(part.workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)[partition]
     a = schedule_on_nodes(
@@ -85,8 +82,7 @@ def run_on_nodes(
             priority=priority,
             events=events,
             windows=windows,
-            dependents=dependents,
-            first_dependent=first,
+            lifecycles=lives,
             limits=limits,
             limited=limited,
         ),
@@ -99,7 +95,7 @@ def run_on_nodes(
     )
     segments, pieces = executed(a.executions[: a.store["executions"][0]], index)
     start, end = times_of(segments, len(jobs))
-    fate = jobs["fate"].astype(np.int64)
+    fate = lives.jobs["fate"].astype(np.int64)
     fate[(fate == int(Fate.COMPLETED)) & (jobs["done"] == 0)] = int(Fate.STARVED)
     left = np.isin(fate, [int(Fate.GAVE_UP)])
     lost = fate == int(Fate.LOST)
@@ -107,10 +103,10 @@ def run_on_nodes(
         start_time=start,
         end_time=np.where(left, -1, end),
         fate=fate,
-        killed=a.killed,
+        killed=jobs["killed"].astype(np.int64),
         # work that a lost job never did, and work that was done twice
-        extra=(a.extra - np.where(lost | ((fate == int(Fate.STARVED)) & (start >= 0)), jobs["work"], 0)),
-        eligible=jobs["eligible"].astype(np.int64),
+        extra=jobs["extra"] - np.where(lost | ((fate == int(Fate.STARVED)) & (start >= 0)), jobs["work"], 0),
+        eligible=lives.jobs["eligible"].astype(np.int64),
         predicted=jobs["predicted"].astype(np.int64),
         segments=segments,
         pieces=pieces,
@@ -153,10 +149,6 @@ def _jobs(part: _Part, cluster: Cluster, nodes: RecordArray, unit: int) -> Recor
     for length, work in (("run", "work"), ("estimate", "guess"), ("limit", "given")):
         jobs[length] = with_checkpoints(jobs[work], cluster)
     jobs["user"] = user_numbers(workload)
-    gives_up = workload.gives_up_time
-    never = np.full(len(jobs), FOREVER)
-    jobs["gives_up"] = never if gives_up is None else np.where(gives_up >= 0, gives_up, never)
-    jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
     jobs["plan"] = FOREVER
