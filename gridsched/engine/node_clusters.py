@@ -25,21 +25,23 @@ from gridsched.engine.clusters import (
     GridArrays,
     Order,
     StartPredictions,
+    guess_on,
     seconds_on,
     sort_key,
 )
-from gridsched.engine.clusters import estimate_on as guess_on
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes import queue
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions, grown, idle_nodes, made
 from gridsched.engine.nodes.events import finish, process_node_event
-from gridsched.engine.nodes.passes import reserve, scheduling_pass
-from gridsched.engine.nodes.placement import could_fit, fits_now, free_pieces_of
-from gridsched.engine.nodes.plans import earliest, forget_plan
+from gridsched.engine.nodes.placement import could_fit, fits_now
+from gridsched.engine.nodes.plans import earliest, forget_plan, free_pieces_of
 from gridsched.engine.nodes.records import EVENT, JOB, STATE, WHOLE
 from gridsched.engine.nodes.resources import is_closed
 from gridsched.engine.nodes.runtime_prediction import predict
+from gridsched.engine.nodes.scheduling import reserve
+from gridsched.engine.nodes.simulation import next_on_nodes, process_on_nodes
+from gridsched.engine.passes import list_candidates, scheduling_pass
 from gridsched.engine.records import FOREVER, Prediction
 from gridsched.engine.reference import by_reference
 
@@ -88,22 +90,6 @@ SITE = np.dtype(
 )
 """A cluster of nodes: where its part of each array begins, how long it is, and its rules."""
 
-ASKED = np.dtype(
-    [
-        ("units", np.int64),
-        ("cores", np.int64),
-        ("memory", np.int64),
-        ("gpus", np.int64),
-        ("share", np.int64),
-        ("most", np.int64),
-        ("whole", np.int64),
-        ("where", np.int64),
-        ("affinity", np.int64),
-        ("priority", np.float64),  # added to the keys of its queue
-    ]
-)
-"""What a request is on clusters of a kind, see `gridsched.engine.nodes.records.JOB`."""
-
 RULE = np.dtype([("group", np.int64), ("limit", np.int64)])
 """A limit for groups of jobs: a row of `group_of`, and the limit of its first group."""
 
@@ -133,7 +119,7 @@ class NodeClusters(NamedTuple):
     order_key: Any  # float64[n], likewise
     request_of: Any  # int64[...], request of each job: jobs of one request ask for the same
     fits: Any  # int8[kinds, ...], 0 where clusters of a kind can hold a job
-    asked: Any  # ASKED[kinds, requests]
+    asked: Any  # JOB[kinds, requests], as jobs are on clusters of a kind before they enter
     group_of: Any  # int64[..., ...], groups of jobs under each rule
     rules: Any  # RULE[...]
     sites: Any  # SITE[m]
@@ -173,9 +159,7 @@ def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room
     of_jobs.jobs["weight"] = requests * units[given.request_of]
     predicting = (sites["prediction"] == _RECENT).any()
     jobs = np.zeros((2, number), JOB)
-    for name in ("entry", "piece", "start", "end"):
-        jobs[name] = -1
-    jobs["plan"] = FOREVER
+    jobs["start"] = -1
     sizes = {
         "users": int(given.users.max(initial=-1)) + 1 if predicting else 0,
         "rows": int(sites["rows"].max()),
@@ -401,9 +385,9 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
     """Write down a job as it is on a cluster, or on its copy."""
     site, cluster = local.sites[m], g.clusters[m]
     jobs = local.copy.jobs if copied == 1 else local.real.jobs
-    job = jobs[j]
     life = _life(local, j)
-    asked = local.asked[site["kind"], local.request_of[life]]
+    jobs[j] = local.asked[site["kind"], local.request_of[life]]
+    job = jobs[j]
     job["submit"] = g.requests[j]["submit"]
     job["given"] = guess_on(g, j, m)
     job["guess"] = job["given"]
@@ -413,26 +397,10 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
     if copied == 1:
         job["work"] = job["guess"]
     queue.set_lengths(job, site["interval"], site["cost"])
-    job["units"] = asked["units"]
-    job["cores"] = asked["cores"]
-    job["memory"] = asked["memory"]
-    job["gpus"] = asked["gpus"]
-    job["share"] = asked["share"]
-    job["most"] = asked["most"]
-    job["whole"] = asked["whole"]
-    job["where"] = asked["where"]
-    job["affinity"] = asked["affinity"]
-    job["shape"] = local.request_of[life]
-    job["done"] = False
-    job["entry"] = -1
-    job["piece"] = -1
-    job["start"] = -1
-    job["end"] = -1
-    job["plan"] = FOREVER
-    estimate, processors = job["estimate"], job["units"] * job["cores"]
+    estimate, processors, priority = job["estimate"], job["units"] * job["cores"], job["priority"]
     # ties go by entry in all queues of nodes
-    local.queue_key[j] = asked["priority"] + sort_key(cluster["order"], 0, estimate, processors)
-    local.order_key[j] = asked["priority"] + sort_key(cluster["backfill_order"], 0, estimate, processors)
+    local.queue_key[j] = priority + sort_key(cluster["order"], 0, estimate, processors)
+    local.order_key[j] = priority + sort_key(cluster["backfill_order"], 0, estimate, processors)
     if cluster["queue_as_order"]:
         local.order_key[j] = local.queue_key[j]
     limited = local.real.limited[j]
@@ -598,8 +566,8 @@ def _copy_nodes(a: NodeArrays, s: NodeArrays) -> None:
 
 
 @inline
-def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
-    """List the begins and ends to come of the maintenance windows that are known; return how many."""
+def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> None:
+    """Let nothing happen in the copy but known maintenance windows, which are to begin or to end."""
     site = local.sites[m]
     count = 0
     while site["over"] < site["closings"] and local.closings[site["closing"] + site["over"]]["time"] <= now:
@@ -609,12 +577,13 @@ def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
         if s.windows[closing["window"]]["piece"] >= 0:
             s.events[count] = closing
             count += 1
-    return count
+    for k in range(count, len(s.events)):
+        s.events[k]["time"] = FOREVER
 
 
 @noinline
-def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> int:
-    """Copy a cluster, with a job that enters there; return how many closings are known."""
+def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> None:
+    """Copy a cluster, with a job that enters there."""
     a, s = by_reference(_cluster(local, m, 0)), by_reference(_cluster(local, m, 1))
     state, store = s.state[0], s.store[0]
     s.state[0] = a.state[0]
@@ -628,7 +597,7 @@ def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) 
         _copy_job(a, s, a.waiting[k])
     _describe(g, local, j, m, 1)
     _spare_pieces(local, s, min(s.jobs[j]["units"], len(s.nodes)))
-    return _copy_closings(local, s, m, now)
+    _copy_closings(local, s, m, now)
 
 
 @inline
@@ -652,7 +621,7 @@ def _simulated_start(
     score: Any,
 ) -> int:
     """When a job would start if it entered now, by simulating a copy of the cluster until then."""
-    closings = _copy_cluster(g, local, j, m, now)
+    _copy_cluster(g, local, j, m, now)
     s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun, 1)
     state, store = s.state[0], s.store[0]
     queue.enter(s, j)
@@ -664,17 +633,11 @@ def _simulated_start(
         if s.jobs[j]["start"] >= 0:
             start = now
         else:
-            now = min(state["planned"], queue.next_end(s))
-            if state["event"] < closings:
-                now = min(now, s.events[state["event"]]["time"])
+            now = next_on_nodes(s)
             if now == FOREVER:
                 start = NEVER
-            while queue.next_end(s) == now and start == FOREVER:
-                ended = s.ending[0]["job"]
-                store["ending"] = heap.pop(s.ending, store["ending"])
-                finish(s, ended, now, rules)
-            while state["event"] < closings and s.events[state["event"]]["time"] == now:
-                process_node_event(s, now, rules)
+            else:
+                process_on_nodes(s, now, rules)
                 _take_as_expected(s)
     local.clock[0]["stamp"] = state["freed"]
     return start
@@ -694,7 +657,7 @@ def _planned_start(
         if s.jobs[planned]["plan"] < FOREVER:
             forget_plan(s, planned)
             free_pieces_of(s, planned)
-    size = queue.list_candidates(s, 0, state["waiting"], now, rules, score)
+    size = list_candidates(s, state["waiting"], now, rules, score)
     while size > 0:
         reserve(s, s.waiting[s.candidates[0]["job"]], now, FOREVER, rules)
         size = heap.pop(s.candidates, size)

@@ -9,7 +9,7 @@ import numpy as np
 from gridsched.engine import bundles
 from gridsched.engine.bundles import column
 from gridsched.engine.job_lifecycle import Lifecycles
-from gridsched.engine.nodes.records import CHANGE, EXECUTION, MAX_GPUS, PIECE, STATE, STORE, WHOLE
+from gridsched.engine.nodes.records import CHANGE, MAX_GPUS, PIECE, STATE, STORE, WHOLE
 from gridsched.engine.records import ENTRY, FOREVER, SCORED
 
 CORES, MEMORY, CLOSED, UNTIL, DEVICES = 0, 1, 2, 3, 4
@@ -70,7 +70,7 @@ class NodeArrays(NamedTuple):
     expecting: Any = column(ENTRY, "ends")
     pieces: Any = column(PIECE, "pieces")
     changes: Any = column(CHANGE, "changes")
-    executions: Any = column(EXECUTION, "executions")
+    executions: Any = column(PIECE, "executions")
     # `freed` when a job of a shape did not fit last
     refused: Any = column(np.int64, "shapes")
     # scratch: what is free on a node at some time, and the least over some time
@@ -91,7 +91,7 @@ def made(nodes: Any, sizes: dict[str, int], **given: Any) -> NodeArrays:
     `sizes` names users, devices, rows, waiting and shapes; there is no room for pieces yet.
     """
     always = {"two": 2, "one": 1, "level": DEVICES + MAX_GPUS}
-    room = {name: 0 for name in ("ends", "pieces", "changes", "executions")}
+    room = dict.fromkeys(("ends", "pieces", "changes", "executions"), 0)
     of_nodes = {"nodes": len(nodes), "turns": len(nodes) + 1}
     a = bundles.allocate(NodeArrays, always | room | of_nodes | sizes, nodes=nodes, **given)
     a.state["planned"] = FOREVER

@@ -5,7 +5,14 @@ from __future__ import annotations
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles, note_end
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.plans import expect_begin, expect_end, forget_begin, forget_end
+from gridsched.engine.nodes.plans import (
+    expect_begin,
+    expect_end,
+    forget_begin,
+    forget_end,
+    free_piece,
+    take_piece,
+)
 from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, set_lengths, stop
 from gridsched.engine.nodes.records import EventKind, Requeue
 from gridsched.engine.nodes.runtime_prediction import learn, predict
@@ -110,10 +117,8 @@ def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
 @inline
 def _announce(a: NodeArrays, w: int) -> None:
     """Plan a maintenance window."""
-    store, window = a.store[0], a.windows[w]
-    p = store["free_piece"]
-    store["free_piece"] = a.pieces[p]["next"]
-    store["free_pieces"] -= 1
+    window = a.windows[w]
+    p = take_piece(a)
     a.pieces[p]["job"] = -1
     a.pieces[p]["node"] = window["node"]
     window["piece"] = p
@@ -124,11 +129,8 @@ def _announce(a: NodeArrays, w: int) -> None:
 @inline
 def _open(a: NodeArrays, w: int) -> None:
     """Let a maintenance window be over."""
-    store, p = a.store[0], a.windows[w]["piece"]
-    forget_end(a, p)
-    a.pieces[p]["next"] = store["free_piece"]
-    store["free_piece"] = p
-    store["free_pieces"] += 1
+    forget_end(a, a.windows[w]["piece"])
+    free_piece(a, a.windows[w]["piece"])
 
 
 @noinline

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gridsched.engine import heap
 from gridsched.engine.checkpoints import saved_work, with_checkpoints
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.placement import free_pieces_of
-from gridsched.engine.nodes.plans import expect_end, forget_begin, forget_end, forget_plan
+from gridsched.engine.nodes.plans import (
+    expect_end,
+    forget_begin,
+    forget_end,
+    forget_plan,
+    free_pieces_of,
+)
 from gridsched.engine.nodes.resources import give_back, take
 from gridsched.engine.nodes.runtime_prediction import end_not_before
 from gridsched.engine.records import FOREVER, Backfilling
@@ -63,21 +66,6 @@ def note_freed(a: NodeArrays) -> None:
     """Let all who did not fit be tried again."""
     a.state[0]["freed"] += 1
     a.state[0]["changed"] = True
-
-
-@inline
-def drop_started(a: NodeArrays) -> None:
-    """Keep only the jobs that still wait."""
-    state = a.state[0]
-    kept, placed = 0, 0
-    for k in range(state["waiting"]):
-        j = a.waiting[k]
-        if a.jobs[j]["start"] < 0:
-            a.waiting[kept] = j
-            kept += 1
-            placed += int(k < state["placed"])
-    state["waiting"] = kept
-    state["placed"] = placed
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -145,16 +133,9 @@ def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> 
 def _execute(a: NodeArrays, p: int, now: int) -> None:
     """Note that a piece is executed from now on."""
     store, piece = a.store[0], a.pieces[p]
-    execution = a.executions[store["executions"]]
-    execution["job"] = piece["job"]
-    execution["node"] = piece["node"]
-    execution["units"] = piece["units"]
-    execution["cores"] = piece["cores"]
-    execution["memory"] = piece["memory"]
-    execution["devices"] = piece["devices"]
-    execution["share"] = piece["share"]
-    execution["start"] = now
+    piece["start"] = now
     piece["execution"] = store["executions"]
+    a.executions[store["executions"]] = piece
     store["executions"] += 1
 
 
@@ -242,36 +223,3 @@ def next_expected_end(a: NodeArrays) -> int:
     store = a.store[0]
     store["expecting"] = _drop_void(a, a.expecting, store["expecting"], a.jobs["expected"])
     return a.expecting[0]["key"] if store["expecting"] > 0 else FOREVER
-
-
-# --- order ----------------------------------------------------------------------------------------
-
-
-@inline
-def _queue_key(a: NodeArrays, j: int, now: int, options: NodeOptions, score: Any) -> float:
-    """Place of a waiting job in the queue: smallest first."""
-    if not options.changing:
-        return a.queue_key[j]
-    job = a.jobs[j]
-    value = score(
-        now,
-        job["submit"],
-        job["estimate"],
-        a.labels[j]["processors"],
-        a.labels[j]["user"],
-        a.labels[j]["group"],
-        a.labels[j]["queue"],
-    )
-    if not np.isfinite(value) and a.state[0]["unordered"] == 0:
-        a.state[0]["unordered"] = a.labels[j]["number"] + 1
-        a.state[0]["unordered_at"] = now
-    return -value
-
-
-@inline
-def list_candidates(a: NodeArrays, first: int, count: int, now: int, options: NodeOptions, score: Any) -> int:
-    """Heap of places in the queue, of some waiting jobs, in queue order, ties by entry; return its size."""
-    size = 0
-    for k in range(first, count):
-        size = heap.push(a.candidates, size, _queue_key(a, a.waiting[k], now, options, score), k)
-    return size

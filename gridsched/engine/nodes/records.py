@@ -54,6 +54,7 @@ JOB = np.dtype(
         ("whole", np.int64),  # whether its nodes run nothing else
         ("where", np.int64),  # row of `allowed`
         ("affinity", np.int64),  # kind of GPU job, below 62; -1 without GPU
+        ("priority", np.float64),  # added to the keys of its queue
         ("done", np.int64),  # whether it ended by itself
         ("killed", np.int64),  # how often it was killed
         ("extra", np.int64),  # seconds that were lost or spent on checkpoints
@@ -78,28 +79,15 @@ PIECE = np.dtype(
         ("devices", np.int64),  # bits: GPUs of which it takes something
         ("share", np.int64),  # thousandths of each of them
         ("next", np.int64),  # next piece of the job; or next free piece
-        ("execution", np.int64),  # its entry in `EXECUTION`
-    ]
-)
-"""What a job has, or will have, on one node."""
-
-CHANGE = np.dtype([("time", np.int64), ("next", np.int64)])
-"""A change of what is free on a node, in a list by time: piece p begins at change 2p and ends at 2p + 1."""
-
-EXECUTION = np.dtype(
-    [
-        ("job", np.int64),
-        ("node", np.int64),
-        ("units", np.int64),
-        ("cores", np.int64),
-        ("memory", np.int64),
-        ("devices", np.int64),
-        ("share", np.int64),
+        ("execution", np.int64),  # its entry among the executions
         ("start", np.int64),
         ("end", np.int64),
     ]
 )
-"""A piece that was executed."""
+"""What a job has, or will have, on one node; pieces that were executed are kept as they were then."""
+
+CHANGE = np.dtype([("time", np.int64), ("next", np.int64)])
+"""A change of what is free on a node, in a list by time: piece p begins at change 2p and ends at 2p + 1."""
 
 EVENT = np.dtype([("time", np.int64), ("node", np.int64), ("kind", np.int64), ("window", np.int64)])
 """Something that happens to a node; `window` is the number of a maintenance window."""

@@ -13,8 +13,8 @@ from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.job_lifecycle import next_of_lifecycles
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.events import finish, process_lifecycles, process_node_event
-from gridsched.engine.nodes.passes import scheduling_pass
 from gridsched.engine.nodes.queue import correct, next_end, next_expected_end
+from gridsched.engine.passes import scheduling_pass
 from gridsched.engine.records import FOREVER, Backfilling
 from gridsched.engine.reference import by_reference
 
@@ -29,16 +29,15 @@ def _next_node_event(a: NodeArrays) -> int:
 
 
 @inline
-def _next_instant(a: NodeArrays) -> int:
-    """When something happens next."""
-    now = min(next_end(a), next_expected_end(a), next_of_lifecycles(a.lifecycles))
-    return min(now, _next_node_event(a), a.state[0]["planned"])
+def next_on_nodes(a: NodeArrays) -> int:
+    """When something happens next that is not told by users."""
+    return min(next_end(a), next_expected_end(a), _next_node_event(a), a.state[0]["planned"])
 
 
 @noinline
-def _process_events(a: NodeArrays, now: int, options: NodeOptions) -> None:
-    """All that happens at an instant before its scheduling pass."""
-    state, store = a.state[0], a.store[0]
+def process_on_nodes(a: NodeArrays, now: int, options: NodeOptions) -> None:
+    """Ends, outrun estimates and what happens to nodes at an instant."""
+    store = a.store[0]
     while next_end(a) == now:
         j = a.ending[0]["job"]
         store["ending"] = heap.pop(a.ending, store["ending"])
@@ -49,8 +48,7 @@ def _process_events(a: NodeArrays, now: int, options: NodeOptions) -> None:
         correct(a, j, now, options)
     while _next_node_event(a) == now:
         process_node_event(a, now, options)
-    process_lifecycles(a, now, options)
-    state["changed"] |= state["planned"] <= now
+    a.state[0]["changed"] |= a.state[0]["planned"] <= now
 
 
 @inline
@@ -76,8 +74,9 @@ def schedule(bundle: NodeArrays, options: NodeOptions, score: Any) -> bool:
             if a.store[0]["short"] > 0:
                 return False
             state["changed"] = False
-        now = _next_instant(a)
+        now = min(next_on_nodes(a), next_of_lifecycles(a.lifecycles))
         if now == FOREVER or _is_done(a):
             return True
         state["now"] = now
-        _process_events(a, now, options)
+        process_on_nodes(a, now, options)
+        process_lifecycles(a, now, options)

@@ -196,7 +196,7 @@ def simulate(g: DynamicGridArrays, o: DynamicGridOptions, score: Any) -> bool:
     """Simulate the grid; return False if it stopped because arrays need more room, else True at the end.
 
     It can be called again after `dynamic_state.with_room`, and goes on where it stopped. `score` is as in
-    `reserving.schedule`.
+    `local_scheduler.schedule`.
     """
     g, o = by_reference(g), by_reference(o)
     clock = g.clock[0]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import cluster_state, first_come, line, reserving, running
+from gridsched.engine import cluster_state, counted, first_come, line, running
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP
@@ -274,6 +274,7 @@ class DynamicGridArrays(NamedTuple):
     queues: line.Line  # local queues of clusters that `first_come` schedules
     waiting: Any  # int64[m, room], jobs that wait on the other ones
     candidates: Any  # SCORED[room + 1], for one pass at a time
+    later: Any  # int64[room + 1], likewise
     steps: Any  # STEP[...], likewise
     grid_queues: line.Line  # NJ, CJ
     news: (
@@ -361,6 +362,7 @@ def allocate(
         queues=line.allocate(len(clusters), FIRST_ROOM),
         waiting=np.empty((len(clusters), FIRST_ROOM), np.int64),
         candidates=np.empty(FIRST_ROOM + 1, SCORED),
+        later=np.empty(FIRST_ROOM + 1, np.int64),
         steps=np.empty(_steps(running_most + FIRST_ROOM), STEP),
         grid_queues=line.allocate(2, FIRST_ROOM),
         news=np.empty(2 * number if failure_aware else 0, np.int64),
@@ -404,6 +406,7 @@ def with_room(g: DynamicGridArrays) -> DynamicGridArrays:
         queues=queues,
         waiting=waiting,
         candidates=candidates,
+        later=np.empty(len(candidates), np.int64),
         steps=steps,
         grid_queues=grid_queues,
     )
@@ -479,22 +482,23 @@ def line_of(g: DynamicGridArrays, i: int) -> first_come.FirstComeArrays:
 
 
 @inline
-def queue_of(g: DynamicGridArrays, i: int) -> reserving.ReservingArrays:
-    """A cluster as `reserving` knows it."""
-    return reserving.ReservingArrays(
+def queue_of(g: DynamicGridArrays, i: int) -> counted.CountedArrays:
+    """A cluster as `counted` knows it."""
+    return counted.CountedArrays(
         g.jobs,
         g.labels,
         g.queue_key,
         g.order_key,
-        g.waiting[i],
-        g.candidates,
         g.local_ends[i],
         g.blocks[i],
         g.runs[i],
-        g.steps,
         g.starts,
-        g.starts,  # no plan is kept
         g.state[i],
+        g.waiting[i],
+        g.candidates,
+        g.later,
+        g.steps,
+        g.starts,  # no plan is kept
     )
 
 
