@@ -12,7 +12,7 @@ import numpy as np
 
 from gridsched.engine import bundles, cluster_state, profile
 from gridsched.engine.bundles import column
-from gridsched.engine.jit import as_int64, inline, shift
+from gridsched.engine.jit import as_int64, inline, noinline, shift
 from gridsched.engine.records import FOREVER, LARGEST, SCORED, STEP, Backfilling
 
 _EASY = int(Backfilling.EASY)
@@ -163,14 +163,14 @@ def hold(c: CountedArrays, j: int, reservations: int) -> bool:
 # --- plans ----------------------------------------------------------------------------------------
 
 
-@inline
+@noinline
 def _change(c: CountedArrays, start: int, end: int, processors: int) -> None:
     """Give processors back to the availability profile, or take them if they are negative."""
     state = c.state[0]
     state["high"] = profile.change(c.steps, state["low"], state["high"], start, end, processors)
 
 
-@inline
+@noinline
 def _earliest(c: CountedArrays, j: int, now: int, limit: int) -> int:
     """Earliest start of a job beside all that is known, before a time; that time if there is none."""
     state, job = c.state[0], c.jobs[j]

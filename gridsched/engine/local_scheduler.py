@@ -12,6 +12,7 @@ from typing import Any
 from gridsched.engine.counted import CountedArrays, CountedOptions, begin, goes_on, process_events
 from gridsched.engine.jit import inline, jit
 from gridsched.engine.passes import conservative_pass, queue_pass
+from gridsched.engine.reference import by_reference
 
 
 @inline
@@ -27,16 +28,18 @@ def advance_with_plans(c: CountedArrays, options: CountedOptions, score: Any) ->
 
 
 @jit
-def schedule(c: CountedArrays, options: CountedOptions, score: Any) -> None:
-    """Simulate the cluster to the end of its last job; `c.starts` is the result."""
+def schedule(bundle: CountedArrays, options: CountedOptions, score: Any) -> None:
+    """Simulate the cluster to the end of its last job; `starts` is the result."""
+    c = by_reference(bundle)
     begin(c, options)
     while goes_on(c):
         advance(c, options, score)
 
 
 @jit
-def schedule_with_plans(c: CountedArrays, options: CountedOptions, score: Any) -> None:
+def schedule_with_plans(bundle: CountedArrays, options: CountedOptions, score: Any) -> None:
     """The same under conservative backfilling."""
+    c = by_reference(bundle)
     begin(c, options)
     while goes_on(c):
         advance_with_plans(c, options, score)
