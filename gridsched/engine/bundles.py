@@ -34,9 +34,8 @@ def _columns(kind: type[Bundle]) -> dict[str, Column]:
     return {name: each for name, each in defaults.items() if isinstance(each, Column)}
 
 
-def _array(declared: Column, sizes: dict[str, int]) -> Any:
+def _array(declared: Column, shape: tuple[int, ...]) -> Any:
     """A new array for a field."""
-    shape = tuple(sizes[name] for name in declared.dimensions)
     if isinstance(declared.fill, int) and declared.fill == 0:
         return np.zeros(shape, declared.dtype)
     return np.full(shape, declared.fill, declared.dtype)
@@ -44,22 +43,28 @@ def _array(declared: Column, sizes: dict[str, int]) -> Any:
 
 def allocate(kind: type[Bundle], sizes: dict[str, int], **given: Any) -> Bundle:
     """Make a bundle with dimensions of these sizes; fields that are given are taken as they are."""
-    made = {name: _array(each, sizes) for name, each in _columns(kind).items() if name not in given}
+    made = {
+        name: _array(each, tuple(sizes[dimension] for dimension in each.dimensions))
+        for name, each in _columns(kind).items()
+        if name not in given
+    }
     return kind(**given, **made)
 
 
 def grow(bundle: Bundle, sizes: dict[str, int]) -> Bundle:
     """Make some dimensions longer, in every field that has them; new elements are filled as at first.
 
-    Arrays that are long enough stay as they are.
+    Arrays that are long enough stay as they are. What is declared are the last dimensions of an array: a
+    bundle may hold the rows of several ones.
     """
     longer = {}
     for name, declared in _columns(type(bundle)).items():
         old = getattr(bundle, name)
-        wanted = dict(zip(declared.dimensions, old.shape, strict=True))
-        wanted |= {each: max(wanted[each], sizes[each]) for each in wanted if each in sizes}
-        if tuple(wanted.values()) != old.shape:
-            longer[name] = _array(declared, wanted)
+        rows = old.ndim - len(declared.dimensions)
+        named = zip(declared.dimensions, old.shape[rows:], strict=True)
+        shape = (*old.shape[:rows], *(max(length, sizes.get(each, 0)) for each, length in named))
+        if shape != old.shape:
+            longer[name] = _array(declared, shape)
             longer[name][tuple(slice(length) for length in old.shape)] = old
     grown: Bundle = bundle._replace(**longer)  # type: ignore[attr-defined] # of every named tuple
     return grown

@@ -1,7 +1,7 @@
 """What every local scheduler does alike: submissions, starts, ends and outrun estimates of one cluster.
 
 The helpers take any named tuple of arrays that has the fields `jobs`, `events`, `blocks`, `runs`, `starts`
-and `state`; `static_order.StaticOrderArrays` and `reserving.ReservingArrays` do.
+and `state`; `static_order.StaticOrderArrays` and `counted.CountedArrays` do.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ STATE = np.dtype(
         ("waiting", np.int64),  # waiting jobs
         ("arrival", np.int64),  # next job to be submitted
         ("corrections", np.int64),  # estimates that were outrun so far
-        ("planned", np.int64),  # earliest planned start, see `conservative`
-        ("placed", np.int64),  # waiting jobs that hold a reservation, see `conservative`
+        ("planned", np.int64),  # earliest planned start, see `passes`
+        ("placed", np.int64),  # waiting jobs that hold a reservation, see `passes`
         ("early", np.int64),  # whether a job ended before its expected end since the last pass
-        ("outrun", np.int64),  # whether an estimate was outrun since the last pass
+        ("broken", np.int64),  # whether plans no longer hold since then: an estimate was outrun
+        ("held", np.int64),  # jobs that hold up others in a pass
         ("queued", np.int64),  # entries of the heap of waiting jobs, see `static_order`
         ("head", np.int64),  # first waiting job after a pass, see `static_order`
         ("shadow", np.int64),  # a later job may start if it ends by this time ...
@@ -44,7 +45,7 @@ STATE = np.dtype(
         ("turn", np.int64),  # put on the next job to be started, see `order_ends_by_start`
         ("turns", np.int64),  # by how much `turn` grows with each start
         ("freed", np.int64),  # when `ends_wait` was last asked
-        ("plans", np.int64),  # planned starts so far, see `conservative`
+        ("plans", np.int64),  # planned starts so far, see `counted`
     ]
 )
 """Scalars of a cluster, as the one element of an array so that helpers can change them."""

@@ -2,8 +2,8 @@
 
 A local queue numbers its jobs by their entry, counted over all clusters, so that what is known of a job
 stands in one array for all of them; ties go by this number. A cluster that serves its queue in order of entry
-is scheduled by `first_come`, the others by the local schedulers of a single cluster, `reserving` and
-`conservative`: `_cluster` makes one row of two-dimensional arrays look like theirs.
+is scheduled by `first_come`, the others as a single cluster is, by `passes`: `_cluster` makes one row of
+two-dimensional arrays look like it.
 
 Grid schedulers ask when a job would start. In `exact` mode the answer is what the cluster would do if nothing
 else came and all estimates were right: from a `start_prediction` where the queue is in order of entry,
@@ -23,17 +23,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import (
+    bundles,
     cluster_state,
-    conservative,
     conservative_plan,
+    counted,
     first_come,
     heap,
     line,
+    passes,
     profile,
-    reserving,
     running,
     start_prediction,
 )
+from gridsched.engine.bundles import column
 from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import (
@@ -137,23 +139,30 @@ class LocalArrays(NamedTuple):
     """
 
     labels_of_requests: Any  # LABELS[n], in order of submission
-    labels: Any  # LABELS[n], in order of entry
-    queue_key: Any  # float64[n]
-    order_key: Any  # float64[n]
-    planned: Any  # int64[n], start in the conservative plan
-    jobs: Any  # JOB[2, n], as on the cluster that a job was sent to
-    starts: Any  # int64[2, n], the result
-    plan: Any  # int64[2, n], planned starts of `conservative`
-    waiting: Any  # int64[m + 1, room], not used by `first_come`
-    candidates: Any  # SCORED[room + 1], for one pass at a time
-    events: Any  # ENTRY[m + 1, ...]
     blocks: Any  # BLOCK[m + 1, ...]
-    runs: Any  # RUN[m + 1, ...]
-    steps: Any  # STEP[m + 1, ...], not used by `first_come`
     state: Any  # cluster_state.STATE[m + 1, 1], that of `GridArrays`
     lines: line.Line  # used by `first_come`
     start_predictions: start_prediction.StartPrediction
     plans: conservative_plan.Plan
+    labels: Any = column(LABELS, "entries")
+    queue_key: Any = column(np.float64, "entries")
+    order_key: Any = column(np.float64, "entries")
+    # start in the conservative plan
+    planned: Any = column(np.int64, "entries")
+    # as on the cluster that a job was sent to
+    jobs: Any = column(JOB, "two", "entries")
+    # the result
+    starts: Any = column(np.int64, "two", "entries", fill=-1)
+    # planned starts under conservative backfilling
+    plan: Any = column(np.int64, "two", "entries")
+    # not used by `first_come`; the next two are for one pass at a time
+    waiting: Any = column(np.int64, "rows", "room")
+    candidates: Any = column(SCORED, "room")
+    later: Any = column(np.int64, "room")
+    events: Any = column(ENTRY, "rows", "ends")
+    runs: Any = column(RUN, "rows", "runs")
+    # not used by `first_come`
+    steps: Any = column(STEP, "rows", "steps")
 
 
 def allocate(
@@ -205,35 +214,17 @@ def _most_running(g: GridArrays) -> int:
     return int(min(len(g.requests), g.clusters["processors"].max()))
 
 
-def _steps(jobs: int) -> int:
-    """Steps for so many jobs: two each, twice so that the profile can wander through the array."""
-    return 4 * jobs + 16
-
-
 def _allocate_local(g: GridArrays, request_labels: Any, room: int, predictions: int) -> LocalArrays:
     """Arrays of idle local schedulers."""
     number, rows = len(g.requests), len(g.clusters) + 1
     most = _most_running(g)
     blocks, runs = running.allocate(most)
-    steps = np.empty((rows, _steps(most + room)), STEP)
-    steps["time"][:, 0] = 0
-    steps["free"][:-1, 0] = g.clusters["processors"]
     unwatched = (g.clusters["first_come"] == 0) & (g.clusters["backfilling"] < _EASY)
-    return LocalArrays(
+    local = bundles.allocate(
+        LocalArrays,
+        {"entries": number, "two": 2, "rows": rows, "ends": most + 1, "runs": len(runs)} | _room(g, room),
         labels_of_requests=request_labels,
-        labels=np.empty(number, LABELS),
-        queue_key=np.empty(number),
-        order_key=np.empty(number),
-        planned=np.empty(number, np.int64),
-        jobs=np.empty((2, number), JOB),
-        starts=np.full((2, number), -1, np.int64),
-        plan=np.empty((2, number), np.int64),
-        waiting=np.empty((rows, room), np.int64),
-        candidates=np.empty(room + 1, SCORED),
-        events=np.empty((rows, most + 1), ENTRY),
         blocks=np.tile(blocks, (rows, 1)),
-        runs=np.empty((rows, len(runs)), RUN),
-        steps=steps,
         state=g.state,
         lines=line.allocate(len(g.clusters), room),
         start_predictions=_allocate_start_predictions(g, room, predictions),
@@ -241,6 +232,13 @@ def _allocate_local(g: GridArrays, request_labels: Any, room: int, predictions: 
             g.clusters["processors"], unwatched, _planned_jobs(g, room, predictions)
         ),
     )
+    local.steps["free"][:-1, 0] = g.clusters["processors"]
+    return local
+
+
+def _room(g: GridArrays, room: int) -> dict[str, int]:
+    """Sizes of what so many jobs in each queue need; a prediction has one more, so does a heap."""
+    return {"room": room + 1, "steps": counted.steps_for(_most_running(g) + room)}
 
 
 def _allocate_start_predictions(
@@ -259,15 +257,7 @@ def _planned_jobs(g: GridArrays, room: int, predictions: int) -> int:
 
 def with_room(g: GridArrays, local: LocalArrays, room: int, predictions: int) -> LocalArrays:
     """The same local schedulers with room for more jobs in each queue."""
-    waiting = np.empty((len(local.waiting), room), np.int64)
-    steps = np.empty((len(local.steps), _steps(_most_running(g) + room)), STEP)
-    for m, state in enumerate(g.state[:, 0]):
-        waiting[m, : state["waiting"]] = local.waiting[m, : state["waiting"]]
-        steps[m, : state["high"]] = local.steps[m, : state["high"]]
-    return local._replace(
-        waiting=waiting,
-        candidates=np.empty(room + 1, SCORED),
-        steps=steps,
+    return bundles.grow(local, _room(g, room))._replace(
         lines=line.with_room(local.lines, room),
         start_predictions=_allocate_start_predictions(g, room, predictions),
         plans=conservative_plan.with_room(local.plans, _planned_jobs(g, room, predictions)),
@@ -276,35 +266,28 @@ def with_room(g: GridArrays, local: LocalArrays, room: int, predictions: int) ->
 
 def with_entries(local: LocalArrays, entries: int) -> LocalArrays:
     """The same local schedulers for more entries into local queues, where jobs may enter more than once."""
-    columns = ("labels", "queue_key", "order_key", "planned", "jobs", "starts", "plan")
-    return local._replace(**{name: _longer(getattr(local, name), entries) for name in columns})
-
-
-def _longer(column: Any, entries: int) -> Any:
-    """A column with room for more entries."""
-    longer = np.full((*column.shape[:-1], entries), -1).astype(column.dtype)
-    longer[..., : column.shape[-1]] = column
-    return longer
+    return bundles.grow(local, {"entries": entries})
 
 
 @inline
-def _cluster(local: LocalArrays, row: int) -> reserving.ReservingArrays:
-    """A cluster, or the copy of one, as `reserving` and `conservative` know it."""
+def _cluster(local: LocalArrays, row: int) -> counted.CountedArrays:
+    """A cluster, or the copy of one, as a single one."""
     copied = int(row == len(local.state) - 1)
-    return reserving.ReservingArrays(
+    return counted.CountedArrays(
         local.jobs[copied],
         local.labels,
         local.queue_key,
         local.order_key,
-        local.waiting[row],
-        local.candidates,
         local.events[row],
         local.blocks[row],
         local.runs[row],
-        local.steps[row],
         local.starts[copied],
-        local.plan[copied],
         local.state[row],
+        local.waiting[row],
+        local.candidates,
+        local.later,
+        local.steps[row],
+        local.plan[copied],
     )
 
 
@@ -323,9 +306,9 @@ def _first_come(local: LocalArrays, m: int) -> first_come.FirstComeArrays:
 
 
 @inline
-def _policy(cluster: Any, overrun: int) -> reserving.ReservingOptions:
+def _policy(cluster: Any, overrun: int) -> counted.CountedOptions:
     """Options of the local scheduler of a cluster."""
-    return reserving.ReservingOptions(
+    return counted.CountedOptions(
         cluster["backfilling"],
         cluster["reservations"],
         overrun,
@@ -350,7 +333,7 @@ def allocation(g: GridArrays, j: int, m: int) -> int:
 
 
 @inline
-def fits(g: GridArrays, j: int, m: int) -> bool:
+def fits(g: GridArrays, local: LocalArrays, j: int, m: int) -> bool:
     """Whether a cluster is large enough for a job."""
     return allocation(g, j, m) <= g.clusters[m]["processors"]
 
@@ -365,9 +348,15 @@ def seconds_on(g: GridArrays, seconds: int, j: int, m: int) -> int:
 
 
 @inline
-def estimate_on(g: GridArrays, j: int, m: int) -> int:
-    """Estimated run time of a job on a cluster."""
+def guess_on(g: GridArrays, j: int, m: int) -> int:
+    """Estimated run time of a job on a cluster, whatever else happens there."""
     return max(1, seconds_on(g, int(g.requests[j]["estimate"]), j, m))
+
+
+@inline
+def estimate_on(g: GridArrays, local: LocalArrays, j: int, m: int) -> int:
+    """Estimated run time of a job on a cluster."""
+    return guess_on(g, j, m)
 
 
 @inline
@@ -387,20 +376,16 @@ def _describe(g: GridArrays, jobs: Any, e: int, j: int, m: int) -> None:
     """Write down a job as it is on a cluster."""
     jobs[e]["submit"] = g.requests[j]["submit"]
     jobs[e]["run"] = seconds_on(g, g.requests[j]["run"], j, m)
-    jobs[e]["estimate"] = estimate_on(g, j, m)
+    jobs[e]["estimate"] = guess_on(g, j, m)
     jobs[e]["processors"] = allocation(g, j, m)
 
 
 @inline
-def _append(c: reserving.ReservingArrays, cluster: Any, labels: Any, e: int) -> None:
+def _append(c: counted.CountedArrays, cluster: Any, labels: Any, e: int) -> None:
     """Put a job that is described at the end of a local queue."""
     estimate = int(c.jobs[e]["estimate"])
     processors = int(c.jobs[e]["processors"])
-    c.labels[e]["user"] = labels["user"]
-    c.labels[e]["group"] = labels["group"]
-    c.labels[e]["queue"] = labels["queue"]
-    c.labels[e]["processors"] = labels["processors"]
-    c.labels[e]["number"] = labels["number"]
+    c.labels[e] = labels
     c.queue_key[e] = sort_key(cluster["order"], e, estimate, processors)
     c.order_key[e] = sort_key(cluster["backfill_order"], e, estimate, processors)
     c.starts[e] = -1
@@ -448,10 +433,8 @@ def withdraw(g: GridArrays, local: LocalArrays, j: int, m: int, now: int) -> Non
     g.due[m] = now
     if g.clusters[m]["first_come"]:
         first_come.withdraw(by_reference(_first_come(local, m)), e)
-    elif g.clusters[m]["backfilling"] == _CONSERVATIVE:
-        conservative.withdraw_planned(by_reference(_cluster(local, m)), e)
     else:
-        reserving.withdraw(by_reference(_cluster(local, m)), e)
+        counted.withdraw(by_reference(_cluster(local, m)), e)
 
 
 @noinline
@@ -476,7 +459,7 @@ def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any
             c.blocks[block]["processors"] += c.runs[k]["processors"]
     # every plan is made anew, and who was refused is tried again
     state["early"] = True
-    state["outrun"] = True
+    state["broken"] = True
     _forget_predictions(local, m)
     local.plans.state[m, 0]["processors"] = processors
     g.clusters[m]["processors"] = processors
@@ -485,36 +468,6 @@ def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any
 
 
 # --- what happens on a cluster --------------------------------------------------------------------
-
-
-@inline
-def _complete(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: int) -> None:
-    """Take the first running job that ends now off its processors."""
-    if backfilling == _CONSERVATIVE:
-        conservative.complete(c, now, overrun)
-    else:
-        cluster_state.complete(c, now, overrun, backfilling == _EASY)
-
-
-@inline
-def _correct(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: int) -> None:
-    """Expect the first running job that should have ended now to end later."""
-    if backfilling == _CONSERVATIVE:
-        conservative.correct(c, now, overrun)
-    else:
-        cluster_state.correct(c, now, overrun)
-
-
-@noinline
-def _pass_generally(
-    local: LocalArrays, row: int, now: int, policy: reserving.ReservingOptions, score: Any
-) -> None:
-    """Scheduling pass of a cluster that `first_come` does not know, or of the copy."""
-    c = by_reference(_cluster(local, row))
-    if policy.backfilling == _CONSERVATIVE:
-        conservative.scheduling_pass(c, now, policy, score)
-    else:
-        reserving.scheduling_pass(c, now, policy, score)
 
 
 @inline
@@ -538,17 +491,16 @@ def _finish_first_come(g: GridArrays, local: LocalArrays, m: int, now: int, opti
 @inline
 def _finish_generally(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of any other cluster that are due."""
-    c = by_reference(_cluster(local, m))
-    backfilling = g.clusters[m]["backfilling"]
+    c, policy = by_reference(_cluster(local, m)), _policy(g.clusters[m], options.overrun)
     while cluster_state.ends(c, now):
         if options.predictions == _PLAN:
             conservative_plan.complete(
                 by_reference(conservative_plan.row(local.plans, m)), c, now, options.overrun
             )
-        _complete(c, backfilling, now, options.overrun)
+        counted.complete(c, now, policy)
         g.dirty[m] = True
     while cluster_state.first_expected_end(c) == now:
-        _correct(c, backfilling, now, options.overrun)
+        counted.correct(c, now, policy)
         _forget_predictions(local, m)
         g.dirty[m] = True
     if c.state[0]["planned"] <= now:
@@ -572,7 +524,8 @@ def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, sco
     if g.clusters[m]["first_come"]:
         first_come.scheduling_pass(by_reference(_first_come(local, m)), now, g.clusters[m]["backfilling"])
     else:
-        _pass_generally(local, m, now, _policy(g.clusters[m], options.overrun), score)
+        c = by_reference(_cluster(local, m))
+        passes.scheduling_pass(c, now, _policy(g.clusters[m], options.overrun), score)
     if options.predictions == _PLAN:
         started = waiting - g.state[m, 0]["waiting"]
         if started > 0:
@@ -689,7 +642,7 @@ def _place_all(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int
     """Reserve places for all waiting jobs: those that they have in a plan that is up to date, else anew."""
     c = by_reference(_cluster(local, m))
     state = local.plans.state[m, 0]
-    size = reserving.queue_candidates(c, c.state[0]["waiting"], now, _policy(g.clusters[m], overrun), score)
+    size = passes.list_candidates(c, c.state[0]["waiting"], now, _policy(g.clusters[m], overrun), score)
     while size > 0:
         e = c.candidates[0]["job"]
         size = heap.pop(c.candidates, size)
@@ -768,7 +721,7 @@ def _plan_entry(
 
 @inline
 def _copy_cluster(
-    c: reserving.ReservingArrays, s: reserving.ReservingArrays, overrun: int, now: int, in_fact: bool
+    c: counted.CountedArrays, s: counted.CountedArrays, overrun: int, now: int, in_fact: bool
 ) -> None:
     """Copy a cluster, with every job as long as it is expected to be, or `in_fact` as long as it is."""
     state = c.state[0]
@@ -807,27 +760,27 @@ def _simulated_start(
     g: GridArrays, local: LocalArrays, j: int, m: int, now: int, latest: int, overrun: int, score: Any
 ) -> int:
     """When a job would start if it entered now, by simulating a copy of the cluster until then."""
-    s = by_reference(_cluster(local, len(g.clusters)))
+    s, policy = by_reference(_cluster(local, len(g.clusters))), _policy(g.clusters[m], overrun)
     _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, False)
     e = g.clock[0]["entered"]
     _describe(g, s.jobs, e, j, m)
     s.jobs[e]["run"] = s.jobs[e]["estimate"]
     _append(s, g.clusters[m], local.labels_of_requests[j], e)
     while now <= latest:
-        _pass_generally(local, len(g.clusters), now, _policy(g.clusters[m], overrun), score)
+        passes.scheduling_pass(s, now, policy, score)
         if s.starts[e] >= 0:
             return s.starts[e]
         now = s.state[0]["planned"]
         if s.state[0]["ending"] > 0:
             now = min(now, s.events[0]["key"])
         while cluster_state.ends(s, now):
-            _complete(s, g.clusters[m]["backfilling"], now, overrun)
+            counted.complete(s, now, policy)
     return FOREVER
 
 
 @inline
 def _list_line(local: LocalArrays, m: int) -> None:
-    """List the jobs that wait on a `first_come` cluster as `reserving` wants them, to copy the cluster."""
+    """List the jobs that wait on a `first_come` cluster as `passes` wants them, to copy the cluster."""
     queue = by_reference(line.row(local.lines, m))
     count = 0
     for place in range(queue.span[0]["first"], queue.span[0]["end"]):
@@ -848,28 +801,28 @@ def foresee(
     Every job is as long as it is expected to be, or `in_fact` as long as it is. What happens now has to have
     happened.
     """
-    backfilling = g.clusters[m]["backfilling"]
+    policy = _policy(g.clusters[m], overrun)
     if g.clusters[m]["first_come"]:
         _list_line(local, m)
     s = by_reference(_cluster(local, len(g.clusters)))
     _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, in_fact)
-    if backfilling < _EASY:
-        # `first_come` tracks expected ends under every policy, `reserving` does not
+    if policy.backfilling < _EASY:
+        # `first_come` tracks expected ends under every policy, `counted` does not
         s.state[0]["blocks"] = 0
     while s.state[0]["waiting"] > 0:
         now = cluster_state.next_local_event(s)
         while cluster_state.ends(s, now):
-            _complete(s, backfilling, now, overrun)
+            counted.complete(s, now, policy)
         while cluster_state.first_expected_end(s) == now:
-            _correct(s, backfilling, now, overrun)
-        _pass_generally(local, len(g.clusters), now, _policy(g.clusters[m], overrun), score)
+            counted.correct(s, now, policy)
+        passes.scheduling_pass(s, now, policy, score)
 
 
 @inline
-def _is_settled(c: reserving.ReservingArrays) -> bool:
+def _is_settled(c: counted.CountedArrays) -> bool:
     """Whether the plan of a conservative cluster is up to date and has all waiting jobs."""
     state = c.state[0]
-    return state["placed"] == state["waiting"] and not state["early"] and not state["outrun"]
+    return state["placed"] == state["waiting"] and not state["early"] and not state["broken"]
 
 
 @inline
@@ -887,7 +840,7 @@ def _exact_start(
     """What `predicted_start` is by simulation, where that is needed at all."""
     if now > latest or (now == latest and processors > g.state[m, 0]["free"]):
         return FOREVER
-    estimate = estimate_on(g, j, m)
+    estimate = guess_on(g, j, m)
     backfilling = g.clusters[m]["backfilling"]
     if g.clusters[m]["first_come"]:
         f = by_reference(start_prediction.row(local.start_predictions, m))
@@ -925,16 +878,40 @@ def predicted_start(
     processors = allocation(g, j, m)
     if options.predictions == _PLAN:
         return _planned_start(
-            g, local, m, now, processors, estimate_on(g, j, m), latest, False, options.overrun, score
+            g, local, m, now, processors, guess_on(g, j, m), latest, False, options.overrun, score
         )
     return _exact_start(g, local, j, m, now, processors, latest, options, score)
 
 
-# --- work -----------------------------------------------------------------------------------------
+# --- how much there is on a cluster ---------------------------------------------------------------
 
 
 @inline
-def _running_work(c: reserving.ReservingArrays, now: int, overrun: int) -> int:
+def waiting(g: GridArrays, local: LocalArrays, m: int) -> int:
+    """Waiting jobs of a cluster."""
+    return int(g.state[m, 0]["waiting"])
+
+
+@inline
+def idle(g: GridArrays, local: LocalArrays, m: int) -> int:
+    """Idle processors."""
+    return int(g.state[m, 0]["free"])
+
+
+@inline
+def held(g: GridArrays, local: LocalArrays, m: int) -> int:
+    """Processors that jobs hold."""
+    return int(g.clusters[m]["processors"] - g.state[m, 0]["free"])
+
+
+@inline
+def capacity(g: GridArrays, local: LocalArrays, m: int) -> int:
+    """Processors of a cluster."""
+    return int(g.clusters[m]["processors"])
+
+
+@inline
+def _running_work(c: counted.CountedArrays, now: int, overrun: int) -> int:
     """Processor-seconds that running jobs are expected to hold still."""
     work = 0
     for entry in range(c.state[0]["ending"]):
@@ -945,7 +922,7 @@ def _running_work(c: reserving.ReservingArrays, now: int, overrun: int) -> int:
 
 
 @inline
-def _tracked_work(c: reserving.ReservingArrays, now: int) -> int:
+def _tracked_work(c: counted.CountedArrays, now: int) -> int:
     """What `_running_work` is, where expected ends are tracked."""
     work = 0
     for block in range(c.state[0]["blocks"]):
@@ -966,7 +943,7 @@ def _line_work(queue: line.Line) -> int:
 
 
 @inline
-def _waiting_work(c: reserving.ReservingArrays) -> int:
+def _waiting_work(c: counted.CountedArrays) -> int:
     """Estimated processor-seconds of the waiting jobs of a cluster that `first_come` does not know."""
     work = 0
     for k in range(c.state[0]["waiting"]):
@@ -982,6 +959,12 @@ def work_left(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int)
     if g.clusters[m]["first_come"]:
         return _tracked_work(c, now) + _line_work(by_reference(line.row(local.lines, m)))
     return _running_work(c, now, overrun) + _waiting_work(c)
+
+
+@inline
+def load(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> float:
+    """Seconds that the work on a cluster keeps its processors busy."""
+    return work_left(g, local, m, now, overrun) / g.clusters[m]["processors"]
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -1026,7 +1009,20 @@ def pass_where_due(g: GridArrays, local: LocalArrays, now: int, options: Any, sc
 
 
 @inline
-def first_due(g: GridArrays) -> int:
+def starts_to_see(g: GridArrays, local: LocalArrays, m: int) -> int:
+    """Entries to look through for jobs that started in the last pass, see `start_seen`."""
+    return int(g.state[m, 0]["ending"])
+
+
+@inline
+def start_seen(g: GridArrays, local: LocalArrays, m: int, k: int, now: int) -> int:
+    """Number in the order of entry of a job that has just started; -1 if it has not."""
+    e = int(local.events[m, k]["job"])
+    return e if local.starts[0, e] == now else -1
+
+
+@inline
+def first_due(g: GridArrays, local: Any = None) -> int:
     """Time of the next event on any cluster."""
     now = FOREVER
     for m in range(len(g.clusters)):
@@ -1034,18 +1030,44 @@ def first_due(g: GridArrays) -> int:
     return now
 
 
+# --- who enters -----------------------------------------------------------------------------------
+
+
 @inline
-def coming(g: GridArrays, now: int) -> int:
-    """How many jobs are submitted now."""
-    first = g.clock[0]["arrival"]
-    j = first
+def next_arrival(g: GridArrays, local: LocalArrays) -> int:
+    """When a job is submitted next."""
+    arrival = g.clock[0]["arrival"]
+    return int(g.requests[arrival]["submit"]) if arrival < len(g.requests) else FOREVER
+
+
+@inline
+def more_arrive(g: GridArrays, local: LocalArrays) -> bool:
+    """Whether more jobs may enter."""
+    return g.clock[0]["arrival"] < len(g.requests)
+
+
+@inline
+def live(g: GridArrays, local: LocalArrays, now: int) -> None:
+    """Nothing happens to jobs that wait."""
+
+
+@inline
+def next_entering(g: GridArrays, local: LocalArrays, now: int, requests: int) -> int:
+    """The next job that enters now, the first one of those of its user's; -1 if there is none."""
+    clock = g.clock[0]
+    j = clock["arrival"]
+    if j == len(g.requests) or g.requests[j]["submit"] != now:
+        return -1
+    clock["arrival"] += requests
+    return int(j)
+
+
+@inline
+def has_room(g: GridArrays, local: LocalArrays, jobs: int, now: int) -> bool:
+    """Whether every local queue has room for so many more jobs, and those that are submitted now."""
+    j = g.clock[0]["arrival"]
     while j < len(g.requests) and g.requests[j]["submit"] == now:
         j += 1
-    return j - first
-
-
-@inline
-def has_room(g: GridArrays, local: LocalArrays, jobs: int) -> bool:
-    """Whether every local queue has room for so many more jobs."""
+        jobs += 1
     # one more, since a prediction appends a job to the copy
     return g.clock[0]["longest"] + jobs + 1 <= len(local.candidates) - 1

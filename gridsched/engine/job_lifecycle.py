@@ -1,8 +1,7 @@
 """The lifecycle of jobs besides waiting and running: jobs that wait for others, users who give up.
 
 A job *enters* when it is submitted and all its dependencies are met: whoever schedules it treats that time as
-its submission. Until it starts for the first time its user may give up. Functions work on any bundle of
-arrays with the fields of `Lifecycles`; clusters of nodes have fields of their own (`gridsched.engine.nodes`).
+its submission. Until it starts for the first time its user may give up.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap
+from gridsched.engine import bundles, heap
+from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
@@ -70,6 +70,7 @@ LIFE = np.dtype(
         ("failed", np.int64),  # whether it fails at its end
         ("fate", np.int64),  # value of `Fate`; COMPLETED until something else is known
         ("started", np.int64),  # whether it has ever started
+        ("weight", np.int64),  # what it needs while it is alive, for those who make room
     ]
 )
 """What is to happen to a job, and its outcome."""
@@ -78,6 +79,8 @@ STATE = np.dtype(
     [
         ("arrival", np.int64),  # next job to be submitted
         ("timers", np.int64),  # entries of the heap of timers
+        ("alive", np.int64),  # jobs that are submitted and not done with, or never eligible
+        ("weight", np.int64),  # of these together
     ]
 )
 """Scalars of `Lifecycles`."""
@@ -89,21 +92,18 @@ class Lifecycles(NamedTuple):
     jobs: Any  # LIFE[n]
     dependents: Any  # DEPENDENT[...], of each job one after the other
     first_dependent: Any  # int64[n + 1], where those of a job begin
-    timers: Any  # ENTRY[2n], heap of times when jobs become eligible (job) or give up (n + job)
-    stack: Any  # int64[n], scratch: jobs whose dependents are to be told
-    state: Any  # STATE[1]
+    # a heap of times when jobs become eligible (job) or give up (n + job)
+    timers: Any = column(ENTRY, "timers")
+    # scratch: jobs whose dependents are to be told
+    stack: Any = column(np.int64, "jobs")
+    state: Any = column(STATE, "one")
 
 
 def allocate(jobs: Any, dependents: Any, first_dependent: Any) -> Lifecycles:
     """Lifecycles that have not begun."""
-    number = len(jobs)
-    return Lifecycles(
-        jobs=jobs,
-        dependents=dependents,
-        first_dependent=first_dependent,
-        timers=np.empty(2 * number, ENTRY),
-        stack=np.empty(number, np.int64),
-        state=np.zeros(1, STATE),
+    sizes = {"jobs": len(jobs), "timers": 2 * len(jobs), "one": 1}
+    return bundles.allocate(
+        Lifecycles, sizes, jobs=jobs, dependents=dependents, first_dependent=first_dependent
     )
 
 
@@ -141,6 +141,14 @@ def notify_start(a: Any, j: int, now: int) -> None:
 
 
 @inline
+def note_start(a: Any, j: int, now: int) -> None:
+    """Let a job run; if it has never before, those who wait for that are told."""
+    if a.jobs[j]["started"] == 0:
+        a.jobs[j]["started"] = 1
+        notify_start(a, j, now)
+
+
+@inline
 def _noticed(dependent: Any, now: int, response: int) -> int:
     """When the user of a dependent notices the end of a job: now, or on coming back after a long response."""
     if response < dependent["limit"]:
@@ -158,6 +166,9 @@ def notify_end(a: Any, first: int, now: int, ran: bool) -> None:
     size = 1
     response = now - a.jobs[first]["eligible"] if ran else -1
     a.stack[0] = first
+    if a.jobs[first]["fate"] != _REJECTED:
+        a.state[0]["alive"] -= 1
+        a.state[0]["weight"] -= a.jobs[first]["weight"]
     while size > 0:
         size -= 1
         j = a.stack[size]
@@ -174,6 +185,13 @@ def notify_end(a: Any, first: int, now: int, ran: bool) -> None:
                 size += 1
             else:
                 _meet(a, dependent["job"], _noticed(dependent, now, response) + dependent["delay"])
+
+
+@inline
+def note_end(a: Any, j: int, now: int, fate: int) -> None:
+    """Let a job that has started be done with."""
+    a.jobs[j]["fate"] = fate
+    notify_end(a, j, now, True)
 
 
 # --- whose time has come --------------------------------------------------------------------------
@@ -199,6 +217,8 @@ def _submit_next(a: Lifecycles, now: int) -> bool:
     if job["fate"] == _REJECTED:
         notify_end(a, j, now, False)
         return False
+    state["alive"] += 1
+    state["weight"] += job["weight"]
     if job["gives_up"] < FOREVER:
         set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
     job["unmet"] -= 1
@@ -288,16 +308,11 @@ def give_up(bundle: Lifecycles, now: int, leaving: Any) -> int:
 
 @jit
 def start(bundle: Lifecycles, j: int, now: int) -> None:
-    """Let a job have started, for callers that are not compiled."""
-    a = by_reference(bundle)
-    if a.jobs[j]["started"] == 0:
-        a.jobs[j]["started"] = 1
-        notify_start(a, j, now)
+    """`note_start` for callers that are not compiled."""
+    note_start(by_reference(bundle), j, now)
 
 
 @jit
 def end(bundle: Lifecycles, j: int, now: int, fate: int) -> None:
-    """Let a job that has started be done with, for callers that are not compiled."""
-    a = by_reference(bundle)
-    a.jobs[j]["fate"] = fate
-    notify_end(a, j, now, True)
+    """`note_end` for callers that are not compiled."""
+    note_end(by_reference(bundle), j, now, fate)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, job_lifecycle
+from gridsched.engine import bundles, heap, job_lifecycle
+from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.cluster_state import STATE as CLUSTER_STATE
 from gridsched.engine.clusters import CLOCK as GRID_CLOCK
 from gridsched.engine.clusters import (
@@ -24,33 +25,24 @@ from gridsched.engine.clusters import (
     GridArrays,
     Order,
     StartPredictions,
+    guess_on,
     seconds_on,
     sort_key,
 )
-from gridsched.engine.clusters import estimate_on as guess_on
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import DEPENDENT, Fate, Lifecycles
+from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes import queue
-from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions, no_run_times
+from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions, grown, idle_nodes, made
 from gridsched.engine.nodes.events import finish, process_node_event
-from gridsched.engine.nodes.passes import reserve, scheduling_pass
-from gridsched.engine.nodes.placement import could_fit, fits_now, free_pieces_of
-from gridsched.engine.nodes.plans import earliest, forget_plan
-from gridsched.engine.nodes.records import (
-    CHANGE,
-    EVENT,
-    EXECUTION,
-    JOB,
-    MAX_GPUS,
-    PIECE,
-    STATE,
-    STORE,
-    WHOLE,
-    Requeue,
-)
+from gridsched.engine.nodes.placement import could_fit, fits_now
+from gridsched.engine.nodes.plans import earliest, forget_plan, free_pieces_of
+from gridsched.engine.nodes.records import EVENT, JOB, STATE, WHOLE
 from gridsched.engine.nodes.resources import is_closed
 from gridsched.engine.nodes.runtime_prediction import predict
-from gridsched.engine.records import ENTRY, FOREVER, SCORED, Prediction
+from gridsched.engine.nodes.scheduling import reserve
+from gridsched.engine.nodes.simulation import next_on_nodes, process_on_nodes
+from gridsched.engine.passes import list_candidates, scheduling_pass
+from gridsched.engine.records import FOREVER, Prediction
 from gridsched.engine.reference import by_reference
 
 _PLAN = int(StartPredictions.PLAN)
@@ -59,8 +51,6 @@ _SHORTEST = int(Order.SHORTEST)
 _ESTIMATE = int(Prediction.ESTIMATE)
 _RECENT = int(Prediction.RECENT)
 _COMPLETED = int(Fate.COMPLETED)
-_LOST = int(Fate.LOST)
-_LOSE = int(Requeue.LOST)
 
 NEVER = FOREVER + 1
 """Predicted start of a job that cannot start as things are."""
@@ -100,37 +90,20 @@ SITE = np.dtype(
 )
 """A cluster of nodes: where its part of each array begins, how long it is, and its rules."""
 
-ASKED = np.dtype(
-    [
-        ("units", np.int64),
-        ("cores", np.int64),
-        ("memory", np.int64),
-        ("gpus", np.int64),
-        ("share", np.int64),
-        ("most", np.int64),
-        ("whole", np.int64),
-        ("where", np.int64),
-        ("affinity", np.int64),
-        ("priority", np.float64),  # added to the keys of its queue
-    ]
-)
-"""What a request is on clusters of a kind, see `gridsched.engine.nodes.records.JOB`."""
-
 RULE = np.dtype([("group", np.int64), ("limit", np.int64)])
 """A limit for groups of jobs: a row of `group_of`, and the limit of its first group."""
 
 CLOCK = np.dtype(
     [
         ("requests", np.int64),  # jobs of the grid that are one job of its user
-        ("alive", np.int64),  # jobs that are submitted and not done with, at most
-        ("wanted", np.int64),  # pieces that they may have, at most
+        ("alive", np.int64),  # jobs that there has to be room for
+        ("pieces", np.int64),  # that they may have
         ("entering", np.int64),  # jobs that become eligible now
         ("entered", np.int64),  # of which so many have been taken
         ("leaving", np.int64),  # jobs whose users give up now
-        ("notified", np.int64),  # executions whose start is known to those who wait for it
-        ("before", np.int64),  # executions before the last scheduling pass
+        ("known", np.int64),  # executions that there were after the last scheduling pass
+        ("before", np.int64),  # and before it
         ("stamp", np.int64),  # how often something became free in a copy
-        ("known", np.int64),  # jobs whose submission is counted in `alive`
     ]
 )
 """Scalars of clusters of nodes."""
@@ -142,61 +115,19 @@ class NodeClusters(NamedTuple):
     lifecycles: Lifecycles  # of jobs as users see them, each of which may be several jobs of the grid
     labels_of_requests: Any  # LABELS[n]
     users: Any  # int64[...], number of the user of each job of a user's
-    recent: Any  # int64[m, users, 2], see `gridsched.engine.nodes.runtime_prediction`
     queue_key: Any  # float64[n], on the cluster that it was sent to
     order_key: Any  # float64[n], likewise
     request_of: Any  # int64[...], request of each job: jobs of one request ask for the same
     fits: Any  # int8[kinds, ...], 0 where clusters of a kind can hold a job
-    asked: Any  # ASKED[kinds, requests]
-    most_pieces: Any  # int64[requests], nodes that a request uses at once at most
+    asked: Any  # JOB[kinds, requests], as jobs are on clusters of a kind before they enter
     group_of: Any  # int64[..., ...], groups of jobs under each rule
     rules: Any  # RULE[...]
     sites: Any  # SITE[m]
-    jobs: Any  # JOB[2, n]: as it is, and in the copy
-    killed: Any  # int64[2, n]
-    extra: Any  # int64[2, n]
-    limited: Any  # int64[n, ...]
-    nodes: Any  # NODE[...], of one cluster after the other, then of the copy; so are the next three
-    devices: Any  # int64[...]
-    fragments: Any  # float64[...]
-    limits: Any  # LIMIT[...]
-    allowed: Any  # bool[..., ...], rows of one cluster after the other
-    overlap: Any  # bool[..., ...], likewise
-    events: Any  # EVENT[...], of one cluster after the other; so are the next three
-    closings: Any  # EVENT[...], begins and ends of maintenance windows
-    windows: Any  # WINDOW[...]
-    typical: Any  # TYPICAL[...]
-    copied_events: Any  # EVENT[...], closings that are known in the copy
-    largest: Any  # int64[m, 2]
-    waiting: Any  # int64[m + 1, room]
-    refused: Any  # int64[m + 1, requests]
-    ending: Any  # ENTRY[...]
-    expecting: Any  # ENTRY[...]
-    pieces: Any  # PIECE[p]
-    changes: Any  # CHANGE[2p]
-    executions: Any  # EXECUTION[...]
-    copied_ending: Any  # ENTRY[...]
-    copied_expecting: Any  # ENTRY[...]
-    copied_pieces: Any  # PIECE[...], those of the cluster at their places, then others
-    copied_changes: Any  # CHANGE[...]
-    copied_executions: Any  # EXECUTION[...], of the last pass
-    candidates: Any  # SCORED[room + 1], scratch; so are the next
-    later: Any  # int64[room]
-    held: Any  # int64[...]
-    level: Any  # int64[...]
-    least: Any  # int64[...]
-    fitting: Any  # int64[...]
-    scores: Any  # float64[...]
-    ranking: Any  # SCORED[...]
-    turns: Any  # ENTRY[...]
+    closings: Any  # EVENT[...], begins and ends of maintenance windows, of one cluster after the other
     entering: Any  # int64[...], jobs that become eligible now
     leaving: Any  # int64[...], jobs whose users give up now
-    dependents: Any  # DEPENDENT[0], since `job_lifecycle` knows who waits for whom
-    first_dependent: Any  # int64[n + 1], zeros
-    timers: Any  # ENTRY[0]
-    stack: Any  # int64[1]
-    state: Any  # STATE[m + 1, 1]
-    store: Any  # STORE[2, 1], of all clusters, and of the copy
+    real: NodeArrays  # rows, or parts, are clusters; what happens to jobs is in arrays that all share
+    copy: NodeArrays  # of one cluster; its pieces are at their places, then come others
     clock: Any  # CLOCK[1]
 
 
@@ -224,93 +155,83 @@ def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room
     """Arrays of idle clusters, with room for so many jobs that are alive; a job has so many requests."""
     sites, number = given.sites, len(labels)
     clusters, most = len(sites), int(sites["nodes"].max())
-    largest = np.array(
-        [
-            [given.nodes[name][s["node"] : s["node"] + s["nodes"]].max() for name in ("cores", "gpus")]
-            for s in sites
-        ],
-        np.int64,
-    )
-    nodes = np.concatenate([given.nodes, np.zeros(most, given.nodes.dtype)])
-    # GPUs are numbered within a cluster
-    nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
-    nodes["free_gpus"], nodes["free_share"] = nodes["gpus"], WHOLE * nodes["gpus"]
-    nodes["largest_share"] = np.where(nodes["gpus"] > 0, WHOLE, 0)
-    nodes["change"] = -1
+    units = np.minimum(given.asked["units"], most).max(axis=0)
+    of_jobs.jobs["weight"] = requests * units[given.request_of]
+    predicting = (sites["prediction"] == _RECENT).any()
+    jobs = np.zeros((2, number), JOB)
+    jobs["start"] = -1
+    sizes = {
+        "users": int(given.users.max(initial=-1)) + 1 if predicting else 0,
+        "rows": int(sites["rows"].max()),
+        "devices": int(sites["devices"].max()),
+        "shapes": given.asked.shape[1],
+        "waiting": 0,
+    }
+    shared = {
+        "labels": labels,
+        "lifecycles": of_jobs,
+        "queue_key": np.zeros(number),
+        "order_key": np.zeros(number),
+        "allowed": given.allowed,
+        "overlap": given.overlap,
+        "windows": given.windows,
+        "limited": np.full((number, int(sites["rules"].max())), -1, np.int64),
+        "typical": given.typical,
+        "largest": np.array(
+            [
+                [given.nodes[name][s["node"] : s["node"] + s["nodes"]].max() for name in ("cores", "gpus")]
+                for s in sites
+            ],
+            np.int64,
+        ),
+    }
     state = np.zeros((clusters + 1, 1), STATE)
-    state["planned"] = FOREVER
-    state["freed"] = 1
-    store = np.zeros((2, 1), STORE)
-    store["free_piece"] = -1
+    real = made(
+        idle_nodes(given.nodes),
+        sizes,
+        **shared,
+        jobs=jobs[0],
+        events=given.events,
+        limits=given.limits,
+        # GPUs are numbered within a cluster
+        devices=np.full(int(sites["devices"].sum()), WHOLE, np.int64),
+        recent=np.full((clusters, sizes["users"], 2), -1, np.int64),
+        refused=np.zeros((clusters, sizes["shapes"]), np.int64),
+        waiting=np.empty((clusters, 0), np.int64),
+        state=state,
+    )
+    copy = made(
+        np.zeros(most, given.nodes.dtype),
+        sizes,
+        **shared,
+        jobs=jobs[1],
+        events=np.empty(int(sites["closings"].max()), EVENT),
+        limits=np.zeros(sites["limits"].max(), given.limits.dtype),
+        recent=real.recent,
+        refused=np.zeros((1, sizes["shapes"]), np.int64),
+        waiting=np.empty((1, 0), np.int64),
+        state=state[-1:],
+    )
     clock = np.zeros(1, CLOCK)
     clock["requests"] = requests
-    units = np.minimum(given.asked["units"], sites["nodes"].max())
-    runtime_prediction = (sites["prediction"] == _RECENT).any()
-    users = int(given.users.max(initial=-1)) + 1 if runtime_prediction else 0
-    jobs = np.zeros((2, number), JOB)
-    for name in ("entry", "piece", "start", "end"):
-        jobs[name] = -1
-    jobs["plan"] = FOREVER
     return with_room(
         NodeClusters(
             lifecycles=of_jobs,
             labels_of_requests=labels,
             users=given.users,
-            recent=np.stack([no_run_times(users)] * clusters),
-            queue_key=np.zeros(number),
-            order_key=np.zeros(number),
+            queue_key=real.queue_key,
+            order_key=real.order_key,
             request_of=given.request_of,
             fits=given.fits,
             asked=given.asked,
-            most_pieces=units.max(axis=0).astype(np.int64),
             group_of=given.group_of,
             rules=given.rules,
             sites=sites.copy(),
-            jobs=jobs,
-            killed=np.zeros((2, number), np.int64),
-            extra=np.zeros((2, number), np.int64),
-            limited=np.full((number, int(sites["rules"].max())), -1, np.int64),
-            nodes=nodes,
-            devices=np.full(int(sites["devices"].sum() + sites["devices"].max()), WHOLE, np.int64),
-            fragments=np.full(len(nodes), -1.0),
-            limits=np.concatenate([given.limits, np.zeros(sites["limits"].max(), given.limits.dtype)]),
-            allowed=given.allowed,
-            overlap=given.overlap,
-            events=given.events,
             closings=given.closings,
-            windows=given.windows,
-            typical=given.typical,
-            copied_events=np.empty(int(sites["closings"].max()), EVENT),
-            largest=largest,
-            waiting=np.empty((clusters + 1, 0), np.int64),
-            refused=np.zeros((clusters + 1, given.asked.shape[1]), np.int64),
-            ending=np.empty(0, ENTRY),
-            expecting=np.empty(0, ENTRY),
-            pieces=np.empty(0, PIECE),
-            changes=np.empty(0, CHANGE),
-            executions=np.empty(0, EXECUTION),
-            copied_ending=np.empty(0, ENTRY),
-            copied_expecting=np.empty(0, ENTRY),
-            copied_pieces=np.empty(0, PIECE),
-            copied_changes=np.empty(0, CHANGE),
-            copied_executions=np.empty(0, EXECUTION),
-            candidates=np.empty(0, SCORED),
-            later=np.empty(0, np.int64),
-            held=np.zeros(int(sites["rows"].max()), np.int64),
-            level=np.zeros(DEVICES + MAX_GPUS, np.int64),
-            least=np.zeros(DEVICES + MAX_GPUS, np.int64),
-            fitting=np.zeros(most, np.int64),
-            scores=np.empty(most),
-            ranking=np.empty(most + 1, SCORED),
-            turns=np.empty(most + 1, ENTRY),
             entering=np.empty(len(of_jobs.jobs), np.int64),
             leaving=np.empty(len(of_jobs.jobs), np.int64),
-            dependents=np.empty(0, DEPENDENT),
-            first_dependent=np.zeros(number + 1, np.int64),
-            timers=np.empty(0, ENTRY),
-            stack=np.zeros(1, np.int64),
-            state=state,
-            store=store,
+            real=real,
+            copy=copy,
             clock=clock,
         ),
         room,
@@ -322,7 +243,7 @@ def grid_of(local: NodeClusters, requests: Any, home: Any, clusters: Any) -> Gri
     sites, number = local.sites, len(requests)
     due = np.full(len(sites), FOREVER, np.int64)
     busy = sites["events"] > 0
-    due[busy] = local.events["time"][sites["event"][busy]]
+    due[busy] = local.real.events["time"][sites["event"][busy]]
     return GridArrays(
         requests=requests,
         home=home,
@@ -338,71 +259,28 @@ def grid_of(local: NodeClusters, requests: Any, home: Any, clusters: Any) -> Gri
 
 
 def with_room(local: NodeClusters, room: int = 0) -> NodeClusters:
-    """The same clusters with room for more jobs that are alive, and for what these may have and do."""
-    clusters, most = len(local.sites), len(local.fitting)
-    arriving, pieces = _arriving(local)
-    alive = _enough(local.waiting.shape[1], max(room, int(local.clock["alive"][0]) + arriving + 1))
-    wanted = _pieces(local, int(local.clock["wanted"][0]) + pieces)
-    used = len(local.pieces)
-    have = _enough(used, wanted)
-    executions = int(local.store["executions"][0, 0]) + wanted
-    waiting = np.empty((clusters + 1, alive), np.int64)
-    waiting[:, : local.waiting.shape[1]] = local.waiting
-    found = _longer(local.pieces, have)
-    if have > used:
-        found["next"][used:-1] = np.arange(used + 1, have)
-        found["next"][-1] = local.store["free_piece"][0, 0]
-        local.store["free_piece"][0] = used
-        local.store["free_pieces"][0] += have - used
-    return local._replace(
-        waiting=waiting,
-        candidates=np.empty(alive + 1, SCORED),
-        later=np.empty(alive, np.int64),
-        ending=_longer(local.ending, _enough(len(local.ending), _ends(local, "ending", alive))),
-        expecting=_longer(local.expecting, _enough(len(local.expecting), _ends(local, "expecting", alive))),
-        pieces=found,
-        changes=_longer(local.changes, 2 * have),
-        executions=_longer(local.executions, _enough(len(local.executions), executions)),
-        copied_ending=np.empty(2 * alive + 2, ENTRY),
-        copied_expecting=np.empty(2 * alive + 2, ENTRY),
-        copied_pieces=np.empty(2 * have + most, PIECE),
-        copied_changes=np.empty(2 * (2 * have + most), CHANGE),
-        copied_executions=np.empty(have + most, EXECUTION),
-    )
-
-
-def _longer(column: Any, length: int) -> Any:
-    """A column with room for more."""
-    longer = np.zeros(length, column.dtype)
-    longer[: len(column)] = column
-    return longer
+    """The same clusters with room for what `has_room` asked for, and for so many jobs that are alive."""
+    real, copy = local.real, local.copy
+    alive = _enough(real.waiting.shape[1], max(room, int(local.clock["alive"][0])))
+    wanted = int(local.clock["pieces"][0])
+    pieces = _enough(len(real.pieces), wanted)
+    ends = max(int(real.store[name][0]) for name in ("ending", "expecting")) + alive
+    executions = int(real.store["executions"][0]) + wanted
+    sizes = {
+        "waiting": alive,
+        "ends": _enough(len(real.ending), ends),
+        "executions": _enough(len(real.executions), executions),
+    }
+    real = grown(real, pieces, sizes)
+    most = pieces + len(copy.nodes)
+    copied = {"waiting": alive, "ends": 2 * alive + 2, "executions": most}
+    copy = bundles.grow(copy, copied | {"pieces": pieces + most, "changes": 2 * (pieces + most)})
+    return local._replace(real=real, copy=copy)
 
 
 def _enough(have: int, wanted: int) -> int:
     """Room that is enough; twice as much where it was not, so that arrays are not copied time and again."""
     return have if have >= wanted else max(2 * have, wanted)
-
-
-def _pieces(local: NodeClusters, wanted: int) -> int:
-    """Pieces for jobs that may have so many: a plan may be made beside the old one; and for maintenance."""
-    return 2 * wanted + len(local.windows) + len(local.fitting)
-
-
-def _ends(local: NodeClusters, name: str, alive: int) -> int:
-    """Entries of a heap of ends after one more instant."""
-    return int(local.store[name][0, 0]) + alive
-
-
-def _arriving(local: NodeClusters) -> tuple[int, int]:
-    """Jobs that are submitted next, at one instant, and pieces that they may have."""
-    jobs = local.lifecycles.jobs
-    first = int(local.lifecycles.state["arrival"][0])
-    if first == len(jobs):
-        return 0, 0
-    end = int(np.searchsorted(jobs["submit"], jobs["submit"][first], side="right"))
-    requests = int(local.clock["requests"][0])
-    pieces = local.most_pieces[local.request_of[first:end]]
-    return requests * (end - first), requests * int(pieces.sum())
 
 
 # --- a cluster ------------------------------------------------------------------------------------
@@ -412,61 +290,49 @@ def _arriving(local: NodeClusters) -> tuple[int, int]:
 def cluster_of(local: NodeClusters, m: int, copied: int) -> NodeArrays:
     """A cluster (0), or the copy of one (1), as the local scheduler of a single cluster knows it."""
     site = local.sites[m]
-    row, node, device, limit = m, site["node"], site["device"], site["limit"]
-    ending, expecting, executions = local.ending, local.expecting, local.executions
-    pieces, changes = local.pieces, local.changes
-    events = local.events[site["event"] : site["event"] + site["events"]]
+    a, here = local.real, 1
     if copied == 1:
-        row = len(local.sites)
-        node = len(local.nodes) - len(local.fitting)
-        last = local.sites[row - 1]
-        device = last["device"] + last["devices"]
-        limit = last["limit"] + last["limits"]
-        ending, expecting, executions = local.copied_ending, local.copied_expecting, local.copied_executions
-        pieces, changes = local.copied_pieces, local.copied_changes
-        events = local.copied_events[:]
+        a, here = local.copy, 0
+    # the copy begins at the begin of its arrays
+    row, node, device = here * m, here * site["node"], here * site["device"]
+    limit, event = here * site["limit"], here * site["event"]
     rows = site["row"] + site["rows"]
     return NodeArrays(
-        local.jobs[copied],
-        local.labels_of_requests,
-        local.recent[m],
-        local.queue_key,
-        local.order_key,
-        local.nodes[node : node + site["nodes"]],
-        local.devices[device : device + site["devices"]],
-        local.allowed[site["row"] : rows],
-        local.overlap[site["row"] : rows],
-        local.held[: site["rows"]],
-        local.waiting[row],
-        local.candidates,
-        local.later,
-        ending,
-        expecting,
-        local.timers,
-        pieces,
-        changes,
-        executions,
-        local.level,
-        local.least,
-        local.refused[row],
-        local.fitting[: site["nodes"]],
-        local.scores,
-        local.ranking,
-        local.turns,
-        events,
-        local.windows[site["window"] : site["window"] + site["windows"]],
-        local.dependents,
-        local.first_dependent,
-        local.limits[limit : limit + site["limits"]],
-        local.limited,
-        local.typical[site["typical"] : site["typical"] + site["typicals"]],
-        local.fragments[node : node + site["nodes"]],
-        local.largest[m],
-        local.stack,
-        local.killed[copied],
-        local.extra[copied],
-        local.state[row],
-        local.store[copied],
+        a.jobs,
+        a.labels,
+        a.lifecycles,
+        a.queue_key,
+        a.order_key,
+        a.nodes[node : node + site["nodes"]],
+        a.allowed[site["row"] : rows],
+        a.overlap[site["row"] : rows],
+        a.events[event : event + site["events"]],
+        a.windows[site["window"] : site["window"] + site["windows"]],
+        a.limits[limit : limit + site["limits"]],
+        a.limited,
+        a.typical[site["typical"] : site["typical"] + site["typicals"]],
+        a.largest[m],
+        a.recent[row],
+        a.devices[device : device + site["devices"]],
+        a.fragments[node : node + site["nodes"]],
+        a.held[: site["rows"]],
+        a.waiting[row],
+        a.candidates,
+        a.later,
+        a.ending,
+        a.expecting,
+        a.pieces,
+        a.changes,
+        a.executions,
+        a.refused[row],
+        a.level,
+        a.least,
+        a.fitting,
+        a.scores,
+        a.ranking,
+        a.turns,
+        a.state[row],
+        a.store,
     )
 
 
@@ -489,6 +355,7 @@ def rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: i
         site["interval"],
         site["cost"],
         site["seed"],
+        0 if copied == 1 else local.clock[0]["requests"],
     )
 
 
@@ -502,18 +369,9 @@ def _life(local: NodeClusters, j: int) -> int:
 
 
 @inline
-def _with_checkpoints(local: NodeClusters, m: int, work: int) -> int:
-    """Seconds that work takes on a cluster with its checkpoints; there is none at its end."""
-    site = local.sites[m]
-    if site["interval"] <= 0 or work <= 0:
-        return work
-    return work + site["cost"] * ((work - 1) // site["interval"])
-
-
-@inline
 def estimate_on(g: GridArrays, local: NodeClusters, j: int, m: int) -> int:
     """Estimated run time of a job on a cluster."""
-    return _with_checkpoints(local, m, guess_on(g, j, m))
+    return with_checkpoints(guess_on(g, j, m), local.sites[m]["interval"], local.sites[m]["cost"])
 
 
 @inline
@@ -525,56 +383,40 @@ def fits(g: GridArrays, local: NodeClusters, j: int, m: int) -> bool:
 @noinline
 def describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -> None:
     """Write down a job as it is on a cluster, or on its copy."""
-    site, cluster, job = local.sites[m], g.clusters[m], local.jobs[copied, j]
+    site, cluster = local.sites[m], g.clusters[m]
+    jobs = local.copy.jobs if copied == 1 else local.real.jobs
     life = _life(local, j)
-    asked = local.asked[site["kind"], local.request_of[life]]
+    jobs[j] = local.asked[site["kind"], local.request_of[life]]
+    job = jobs[j]
     job["submit"] = g.requests[j]["submit"]
     job["given"] = guess_on(g, j, m)
     job["guess"] = job["given"]
     job["user"] = local.users[life]
     job["work"] = seconds_on(g, g.requests[j]["run"], j, m)
-    predict(local.jobs[copied], j, local.recent[m], site["prediction"])
+    predict(jobs, j, local.real.recent[m], site["prediction"])
     if copied == 1:
         job["work"] = job["guess"]
-    job["run"] = _with_checkpoints(local, m, job["work"])
-    job["estimate"] = _with_checkpoints(local, m, job["guess"])
-    job["limit"] = _with_checkpoints(local, m, job["given"])
-    job["units"] = asked["units"]
-    job["cores"] = asked["cores"]
-    job["memory"] = asked["memory"]
-    job["gpus"] = asked["gpus"]
-    job["share"] = asked["share"]
-    job["most"] = asked["most"]
-    job["whole"] = asked["whole"]
-    job["where"] = asked["where"]
-    job["affinity"] = asked["affinity"]
-    job["shape"] = local.request_of[life]
-    job["fate"] = _COMPLETED
-    job["done"] = False
-    job["entry"] = -1
-    job["piece"] = -1
-    job["start"] = -1
-    job["end"] = -1
-    job["plan"] = FOREVER
-    estimate, processors = job["estimate"], job["units"] * job["cores"]
+    queue.set_lengths(job, site["interval"], site["cost"])
+    estimate, processors, priority = job["estimate"], job["units"] * job["cores"], job["priority"]
     # ties go by entry in all queues of nodes
-    local.queue_key[j] = asked["priority"] + sort_key(cluster["order"], 0, estimate, processors)
-    local.order_key[j] = asked["priority"] + sort_key(cluster["backfill_order"], 0, estimate, processors)
+    local.queue_key[j] = priority + sort_key(cluster["order"], 0, estimate, processors)
+    local.order_key[j] = priority + sort_key(cluster["backfill_order"], 0, estimate, processors)
     if cluster["queue_as_order"]:
         local.order_key[j] = local.queue_key[j]
-    for k in range(local.limited.shape[1]):
-        local.limited[j, k] = -1
+    limited = local.real.limited[j]
+    for k in range(len(limited)):
+        limited[k] = -1
         if k < site["rules"]:
             rule = local.rules[site["rule"] + k]
             group = local.group_of[rule["group"], life]
             if group >= 0:
-                local.limited[j, k] = rule["limit"] + group
+                limited[k] = rule["limit"] + group
 
 
 @inline
 def note_change(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
     """Let a cluster have a scheduling pass if something changed there."""
-    if local.state[m, 0]["changed"]:
+    if local.real.state[m, 0]["changed"]:
         g.dirty[m] = True
         g.due[m] = now
 
@@ -602,7 +444,7 @@ def withdraw(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> No
 @inline
 def waiting(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Waiting jobs of a cluster."""
-    return int(local.state[m, 0]["waiting"])
+    return int(local.real.state[m, 0]["waiting"])
 
 
 @noinline
@@ -677,7 +519,7 @@ def _spare_pieces(local: NodeClusters, s: NodeArrays, more: int) -> None:
 
     Jobs that run may wait again: known maintenance kills them.
     """
-    store, first = s.store[0], len(local.pieces)
+    store, first = s.store[0], len(local.real.pieces)
     count = len(s.nodes) + 2 * more
     for k in range(s.state[0]["waiting"]):
         count += 2 * min(s.jobs[s.waiting[k]]["units"], len(s.nodes))
@@ -724,8 +566,8 @@ def _copy_nodes(a: NodeArrays, s: NodeArrays) -> None:
 
 
 @inline
-def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
-    """List the begins and ends to come of the maintenance windows that are known; return how many."""
+def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> None:
+    """Let nothing happen in the copy but known maintenance windows, which are to begin or to end."""
     site = local.sites[m]
     count = 0
     while site["over"] < site["closings"] and local.closings[site["closing"] + site["over"]]["time"] <= now:
@@ -733,14 +575,15 @@ def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
     for k in range(site["over"], site["closings"]):
         closing = local.closings[site["closing"] + k]
         if s.windows[closing["window"]]["piece"] >= 0:
-            local.copied_events[count] = closing
+            s.events[count] = closing
             count += 1
-    return count
+    for k in range(count, len(s.events)):
+        s.events[k]["time"] = FOREVER
 
 
 @noinline
-def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> int:
-    """Copy a cluster, with a job that enters there; return how many closings are known."""
+def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> None:
+    """Copy a cluster, with a job that enters there."""
     a, s = by_reference(cluster_of(local, m, 0)), by_reference(cluster_of(local, m, 1))
     state, store = s.state[0], s.store[0]
     s.state[0] = a.state[0]
@@ -754,7 +597,7 @@ def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) 
         _copy_job(a, s, a.waiting[k])
     describe(g, local, j, m, 1)
     _spare_pieces(local, s, min(s.jobs[j]["units"], len(s.nodes)))
-    return _copy_closings(local, s, m, now)
+    _copy_closings(local, s, m, now)
 
 
 @inline
@@ -778,7 +621,7 @@ def _simulated_start(
     score: Any,
 ) -> int:
     """When a job would start if it entered now, by simulating a copy of the cluster until then."""
-    closings = _copy_cluster(g, local, j, m, now)
+    _copy_cluster(g, local, j, m, now)
     s, rules = by_reference(cluster_of(local, m, 1)), rules_of(g, local, m, overrun, 1)
     state, store = s.state[0], s.store[0]
     queue.enter(s, j)
@@ -790,17 +633,11 @@ def _simulated_start(
         if s.jobs[j]["start"] >= 0:
             start = now
         else:
-            now = min(state["planned"], queue.next_end(s))
-            if state["event"] < closings:
-                now = min(now, s.events[state["event"]]["time"])
+            now = next_on_nodes(s)
             if now == FOREVER:
                 start = NEVER
-            while queue.next_end(s) == now and start == FOREVER:
-                ended = s.ending[0]["job"]
-                store["ending"] = heap.pop(s.ending, store["ending"])
-                finish(s, ended, now, rules)
-            while state["event"] < closings and s.events[state["event"]]["time"] == now:
-                process_node_event(s, now, rules)
+            else:
+                process_on_nodes(s, now, rules)
                 _take_as_expected(s)
     local.clock[0]["stamp"] = state["freed"]
     return start
@@ -820,7 +657,7 @@ def _planned_start(
         if s.jobs[planned]["plan"] < FOREVER:
             forget_plan(s, planned)
             free_pieces_of(s, planned)
-    size = queue.list_candidates(s, 0, state["waiting"], now, rules, score)
+    size = list_candidates(s, state["waiting"], now, rules, score)
     while size > 0:
         reserve(s, s.waiting[s.candidates[0]["job"]], now, FOREVER, rules)
         size = heap.pop(s.candidates, size)
@@ -860,51 +697,24 @@ def predicted_start(
 @inline
 def _next_node_event(local: NodeClusters, m: int) -> int:
     """When something happens to a node of a cluster next."""
-    site, k = local.sites[m], local.state[m, 0]["event"]
-    return local.events[site["event"] + k]["time"] if k < site["events"] else FOREVER
-
-
-@inline
-def let_be_done(local: NodeClusters, life: int) -> None:
-    """Let a job be done with."""
-    clock = local.clock[0]
-    clock["alive"] -= clock["requests"]
-    clock["wanted"] -= clock["requests"] * local.most_pieces[local.request_of[life]]
-
-
-@inline
-def notify_end(local: NodeClusters, j: int, now: int) -> None:
-    """Tell those who wait for a job that it has ended, or is lost."""
-    life = _life(local, j)
-    let_be_done(local, life)
-    job_lifecycle.notify_end(local.lifecycles, life, now, True)
-
-
-@noinline
-def _notify_lost(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
-    """Tell those who wait for jobs that have just been killed on a cluster and are lost."""
-    for k in range(local.store[0, 0]["ending"]):
-        j = local.ending[k]["job"]
-        if local.jobs[0, j]["fate"] == _LOST and local.lifecycles.jobs[_life(local, j)]["fate"] == _COMPLETED:
-            local.lifecycles.jobs[_life(local, j)]["fate"] = _LOST
-            notify_end(local, j, now)
+    site, k = local.sites[m], local.real.state[m, 0]["event"]
+    return local.real.events[site["event"] + k]["time"] if k < site["events"] else FOREVER
 
 
 @noinline
 def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> None:
     """Ends, corrections and what happens to nodes that is due on any cluster."""
     anywhere = by_reference(cluster_of(local, 0, 0))
-    store = local.store[0, 0]
+    store = anywhere.store[0]
     while queue.next_end(anywhere) == now:
-        j = local.ending[0]["job"]
-        store["ending"] = heap.pop(local.ending, store["ending"])
+        j = anywhere.ending[0]["job"]
+        store["ending"] = heap.pop(anywhere.ending, store["ending"])
         m = g.cluster[j]
         finish(by_reference(cluster_of(local, m, 0)), j, now, rules_of(g, local, m, options.overrun, 0))
-        notify_end(local, j, now)
         note_change(g, local, m, now)
     while queue.next_expected_end(anywhere) == now:
-        j = local.expecting[0]["job"]
-        store["expecting"] = heap.pop(local.expecting, store["expecting"])
+        j = anywhere.expecting[0]["job"]
+        store["expecting"] = heap.pop(anywhere.expecting, store["expecting"])
         m = g.cluster[j]
         queue.correct(
             by_reference(cluster_of(local, m, 0)), j, now, rules_of(g, local, m, options.overrun, 0)
@@ -914,31 +724,16 @@ def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> No
         while _next_node_event(local, m) == now:
             rules = rules_of(g, local, m, options.overrun, 0)
             process_node_event(by_reference(cluster_of(local, m, 0)), now, rules)
-            if rules.requeue == _LOSE:
-                _notify_lost(g, local, m, now)
             note_change(g, local, m, now)
-        if local.state[m, 0]["planned"] <= now:
-            local.state[m, 0]["changed"] = True
+        if local.real.state[m, 0]["planned"] <= now:
+            local.real.state[m, 0]["changed"] = True
             note_change(g, local, m, now)
-
-
-@inline
-def notify_starts(local: NodeClusters, now: int) -> None:
-    """Tell those who wait for the jobs that have just started, and let no user give these up any more."""
-    clock = local.clock[0]
-    clock["before"] = clock["notified"]
-    for k in range(clock["notified"], local.store[0, 0]["executions"]):
-        life = _life(local, local.executions[k]["job"])
-        if local.lifecycles.jobs[life]["started"] == 0:
-            local.lifecycles.jobs[life]["started"] = 1
-            job_lifecycle.notify_start(local.lifecycles, life, now)
-    clock["notified"] = local.store[0, 0]["executions"]
 
 
 @noinline
 def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster, if something changed there."""
-    state = local.state[m, 0]
+    state = local.real.state[m, 0]
     if state["waiting"] == 0:
         state["planned"] = FOREVER
         state["changed"] = False
@@ -946,7 +741,8 @@ def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, 
         rules = rules_of(g, local, m, options.overrun, 0)
         scheduling_pass(by_reference(cluster_of(local, m, 0)), now, rules, score)
         state["changed"] = False
-        notify_starts(local, now)
+        local.clock[0]["before"] = local.clock[0]["known"]
+        local.clock[0]["known"] = local.real.store[0]["executions"]
     g.dirty[m] = False
     g.due[m] = min(state["planned"], _next_node_event(local, m))
 
@@ -962,20 +758,19 @@ def pass_where_due(g: GridArrays, local: NodeClusters, now: int, options: Any, s
 @inline
 def starts_to_see(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Entries to look through for jobs that started in the last pass, see `start_seen`."""
-    return int(local.clock[0]["notified"] - local.clock[0]["before"])
+    return int(local.clock[0]["known"] - local.clock[0]["before"])
 
 
 @inline
 def start_seen(g: GridArrays, local: NodeClusters, m: int, k: int, now: int) -> int:
     """Number in the order of entry of a job that has just started; -1 if it has not."""
-    return int(local.executions[local.clock[0]["before"] + k]["job"])
+    return int(local.real.executions[local.clock[0]["before"] + k]["job"])
 
 
 @noinline
 def first_due(g: GridArrays, local: NodeClusters) -> int:
     """Time of the next event on any cluster, as long as there are jobs."""
-    of_jobs = local.lifecycles
-    if local.clock[0]["alive"] == 0 and of_jobs.state[0]["arrival"] == len(of_jobs.jobs):
+    if not more_arrive(g, local):
         return FOREVER
     anywhere = by_reference(cluster_of(local, 0, 0))
     now = min(queue.next_end(anywhere), queue.next_expected_end(anywhere))
@@ -996,7 +791,8 @@ def next_arrival(g: GridArrays, local: NodeClusters) -> int:
 @inline
 def more_arrive(g: GridArrays, local: NodeClusters) -> bool:
     """Whether more jobs may enter."""
-    return local.lifecycles.state[0]["arrival"] < len(local.lifecycles.jobs) or local.clock[0]["alive"] > 0
+    state = local.lifecycles.state[0]
+    return state["arrival"] < len(local.lifecycles.jobs) or state["alive"] > 0
 
 
 @noinline
@@ -1008,14 +804,7 @@ def live(g: GridArrays, local: NodeClusters, now: int) -> None:
     clock["leaving"] = 0
     while job_lifecycle.next_of_lifecycles(of_jobs) == now:
         clock["entering"] += job_lifecycle.let_enter(of_jobs, now, local.entering[clock["entering"] :])
-        for life in range(clock["known"], of_jobs.state[0]["arrival"]):
-            if of_jobs.jobs[life]["fate"] == _COMPLETED:
-                clock["alive"] += clock["requests"]
-                clock["wanted"] += clock["requests"] * local.most_pieces[local.request_of[life]]
-        clock["known"] = of_jobs.state[0]["arrival"]
         clock["leaving"] += job_lifecycle.let_give_up(of_jobs, now, local.leaving[clock["leaving"] :])
-    for k in range(clock["leaving"]):
-        let_be_done(local, local.leaving[k])
 
 
 @inline
@@ -1044,19 +833,21 @@ def next_entering(g: GridArrays, local: NodeClusters, now: int, requests: int) -
 
 @noinline
 def has_room(g: GridArrays, local: NodeClusters, jobs: int, now: int) -> bool:
-    """Whether there is room for whatever may happen now."""
-    clock, store, of_jobs = local.clock[0], local.store[0, 0], local.lifecycles
-    alive, wanted = clock["alive"] + 1, clock["wanted"]
+    """Whether there is room for whatever may happen now; `clock` says what there has to be room for."""
+    real, clock, of_jobs = local.real, local.clock[0], local.lifecycles
+    alive, pieces = of_jobs.state[0]["alive"], of_jobs.state[0]["weight"]
     life = of_jobs.state[0]["arrival"]
     while life < len(of_jobs.jobs) and of_jobs.jobs[life]["submit"] == now:
-        alive += clock["requests"]
-        wanted += clock["requests"] * local.most_pieces[local.request_of[life]]
+        alive += 1
+        pieces += of_jobs.jobs[life]["weight"]
         life += 1
-    wanted = 2 * wanted + len(local.windows) + len(local.fitting)
+    clock["alive"] = alive * clock["requests"] + 1
+    # a plan may be made beside the old one; and there is maintenance
+    clock["pieces"] = 2 * pieces + len(real.windows) + len(local.copy.nodes)
+    store = real.store[0]
     return (
-        alive <= len(local.later)
-        and wanted <= len(local.pieces)
-        and store["executions"] + wanted <= len(local.executions)
-        and store["ending"] + alive <= len(local.ending)
-        and store["expecting"] + alive <= len(local.expecting)
+        clock["alive"] <= len(real.later)
+        and clock["pieces"] <= len(real.pieces)
+        and store["executions"] + clock["pieces"] <= len(real.executions)
+        and max(store["ending"], store["expecting"]) + clock["alive"] <= len(real.ending)
     )

@@ -118,7 +118,7 @@ _NOT_SENT, _NO_CLUSTER = int(Reply.NOT_SENT), int(Reply.NO_CLUSTER)
 _TOO_LARGE, _OVER_LIMIT = int(Reply.TOO_LARGE), int(Reply.OVER_LIMIT)
 _NOT_FREE, _BOUND, _PAST = int(Reply.NOT_FREE), int(Reply.BOUND), int(Reply.PAST)
 _UNKNOWN = int(Reply.UNKNOWN)
-_REFUSED, _LOST = int(Fate.REFUSED), int(Fate.LOST)
+_REFUSED = int(Fate.REFUSED)
 _END, _LOSE = int(Requeue.END), int(Requeue.LOST)
 _FIRST_FIT = int(Placement.FIRST_FIT)
 
@@ -207,9 +207,9 @@ def _take_out(a: Simulated, place: int) -> None:
 @noinline
 def _see_starts(a: Simulated) -> None:
     """List the jobs that have started; pieces of one stand one after the other."""
-    state, executed = a.state[0], a.local.store[0, 0]["executions"]
+    state, executed = a.state[0], a.local.real.store[0]["executions"]
     while state["seen"] < executed:
-        piece = a.local.executions[state["seen"]]
+        piece = a.local.real.executions[state["seen"]]
         j, last = piece["job"], state["running"] - 1
         m = a.g.cluster[j]
         if last < 0 or a.running[last]["job"] != j:
@@ -219,7 +219,7 @@ def _see_starts(a: Simulated) -> None:
             a.running[last]["cluster"] = m
             a.running[last]["processors"] = 0
             a.running[last]["start_time"] = piece["start"]
-            a.running[last]["expected_end"] = a.local.jobs[0, j]["expected"]
+            a.running[last]["expected_end"] = a.local.real.jobs[j]["expected"]
         a.running[last]["processors"] += piece["cores"]
         a.free[m] -= piece["cores"]
         state["seen"] += 1
@@ -232,13 +232,13 @@ def _see_ends(a: Simulated) -> None:
     kept = 0
     for k in range(state["running"]):
         j, started = a.running[k]["job"], a.running[k]["start_time"]
-        if a.local.jobs[0, j]["start"] == started:
+        if a.local.real.jobs[j]["start"] == started:
             a.running[kept] = a.running[k]
-            a.running[kept]["expected_end"] = a.local.jobs[0, j]["expected"]
+            a.running[kept]["expected_end"] = a.local.real.jobs[j]["expected"]
             kept += 1
     state["running"] = kept
     for m in range(len(a.free)):
-        freed = a.local.state[m, 0]["freed"]
+        freed = a.local.real.state[m, 0]["freed"]
         if a.freed[m] != freed:
             a.freed[m] = freed
             a.free[m] = grid.idle(a.g, a.local, m)
@@ -248,9 +248,9 @@ def _see_ends(a: Simulated) -> None:
 def _take_back(a: Simulated) -> None:
     """Let jobs that were started from the queue and have been killed wait there again."""
     for m in range(len(a.g.clusters)):
-        k = a.local.state[m, 0]["waiting"] - 1
+        k = a.local.real.state[m, 0]["waiting"] - 1
         while k >= 0:
-            j = a.local.waiting[m, k]
+            j = a.local.real.waiting[m, k]
             if a.direct[j]:
                 local_queue.leave(by_reference(grid.cluster_of(a.local, m, 0)), j)
                 _put(a, j, a.local.sites[m]["requeue"] == _END)
@@ -340,6 +340,7 @@ def _with(rules: NodeOptions, placement: int, requeue: int) -> NodeOptions:
         rules.interval,
         rules.cost,
         rules.seed,
+        rules.requests,
     )
 
 
@@ -364,7 +365,7 @@ def _obstacle(a: Simulated, j: int, m: int) -> int:
     """Why a job of the queue cannot go to a cluster at all; 0 if it can."""
     if m < 0 or m >= len(a.g.clusters):
         return _NO_CLUSTER
-    if a.local.killed[0, j] > 0 and a.g.cluster[j] != m:
+    if a.local.real.jobs[j]["killed"] > 0 and a.g.cluster[j] != m:
         return _BOUND
     return 0 if grid.fits(a.g, a.local, j, m) else _TOO_LARGE
 
@@ -379,7 +380,7 @@ def _start(a: Simulated, j: int, m: int, nodes: Any, options: GridOptions) -> in
     if obstacle != 0:
         return obstacle
     now = a.state[0]["now"]
-    if a.local.killed[0, j] == 0:
+    if a.local.real.jobs[j]["killed"] == 0:
         grid.describe(a.g, a.local, j, m, 0)
     c = by_reference(grid.cluster_of(a.local, m, 0))
     rules = grid.rules_of(a.g, a.local, m, options.overrun, 0)
@@ -396,7 +397,7 @@ def _start(a: Simulated, j: int, m: int, nodes: Any, options: GridOptions) -> in
     a.g.clock[0]["entered"] += 1
     a.direct[j] = True
     local_queue.start(c, j, now, rules)
-    grid.notify_starts(a.local, now)
+    job_lifecycle.note_start(a.local.lifecycles, j, now)
     _take_out(a, place)
     _see_starts(a)
     return _DONE
@@ -408,7 +409,7 @@ def _send(a: Simulated, j: int, m: int, options: GridOptions, score: Any) -> int
     place = _place_of(a, j)
     if place < 0:
         return _NOT_QUEUED
-    obstacle = _BOUND if a.local.killed[0, j] > 0 else _obstacle(a, j, m)
+    obstacle = _BOUND if a.local.real.jobs[j]["killed"] > 0 else _obstacle(a, j, m)
     if obstacle != 0:
         return obstacle
     _take_out(a, place)
@@ -421,9 +422,9 @@ def _send(a: Simulated, j: int, m: int, options: GridOptions, score: Any) -> int
 def _withdraw(a: Simulated, j: int) -> int:
     """Take a job that was sent and has never started back into the queue."""
     known = 0 <= j < len(a.entry) and a.g.entry[j] >= 0 and not a.direct[j] and _place_of(a, j) < 0
-    if not known or a.local.jobs[0, j]["start"] >= 0 or a.local.jobs[0, j]["done"]:
+    if not known or a.local.real.jobs[j]["start"] >= 0 or a.local.real.jobs[j]["done"]:
         return _NOT_SENT
-    if a.local.killed[0, j] > 0:
+    if a.local.real.jobs[j]["killed"] > 0:
         return _BOUND
     grid.withdraw(a.g, a.local, j, a.g.cluster[j], a.state[0]["now"])
     a.g.entry[j] = -1
@@ -437,12 +438,11 @@ def _reject(a: Simulated, j: int) -> int:
     place = _place_of(a, j)
     if place < 0:
         return _NOT_QUEUED
-    if a.local.killed[0, j] > 0:
+    if a.local.real.jobs[j]["killed"] > 0:
         return _BOUND
     _take_out(a, place)
     a.local.lifecycles.jobs[j]["fate"] = _REFUSED
     a.state[0]["refused"] += 1
-    grid.let_be_done(a.local, j)
     job_lifecycle.notify_end(a.local.lifecycles, j, a.state[0]["now"], False)
     return _DONE
 
@@ -450,15 +450,12 @@ def _reject(a: Simulated, j: int) -> int:
 @noinline
 def _kill(a: Simulated, j: int, again: bool, options: GridOptions) -> int:
     """Kill a running job; it waits `again`, or is lost."""
-    if j < 0 or j >= len(a.entry) or a.local.jobs[0, j]["start"] < 0:
+    if j < 0 or j >= len(a.entry) or a.local.real.jobs[j]["start"] < 0:
         return _NOT_RUNNING
     now, m = a.state[0]["now"], a.g.cluster[j]
     rules = grid.rules_of(a.g, a.local, m, options.overrun, 0)
     treatment = rules.requeue if rules.requeue != _LOSE else _END
     kill(by_reference(grid.cluster_of(a.local, m, 0)), j, now, _with(rules, 0, treatment if again else _LOSE))
-    if not again:
-        a.local.lifecycles.jobs[j]["fate"] = _LOST
-        grid.notify_end(a.local, j, now)
     grid.note_change(a.g, a.local, m, now)
     _take_back(a)
     _see_ends(a)
@@ -513,7 +510,7 @@ def act(a: Simulated, actions: Any, nodes: Any, options: GridOptions, score: Any
 def predicted_start(a: Simulated, j: int, m: int, options: GridOptions, score: Any) -> int:
     """When a job of the queue would start if it were sent to a cluster now; -1 if it is not known."""
     a = by_reference(a)
-    if _place_of(a, j) < 0 or a.local.killed[0, j] > 0 or _obstacle(a, j, m) != 0:
+    if _place_of(a, j) < 0 or a.local.real.jobs[j]["killed"] > 0 or _obstacle(a, j, m) != 0:
         return -1
     start = grid.predicted_start(a.g, a.local, j, m, a.state[0]["now"], FOREVER, options, score)
     return int(start) if start < FOREVER else -1

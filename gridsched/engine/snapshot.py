@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import cluster_state, conservative, reserving, running, static_order
+from gridsched.engine import cluster_state, counted, local_scheduler, passes, running, static_order
+from gridsched.engine.counted import CountedArrays, CountedOptions
 from gridsched.engine.jit import as_int64, inline, jit, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import Backfilling
-from gridsched.engine.reserving import ReservingArrays, ReservingOptions
 from gridsched.engine.static_order import StaticOrderArrays, StaticOrderOptions
 
 _EASY = int(Backfilling.EASY)
@@ -92,34 +92,34 @@ def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin
 
 
 @jit
-def resume_reserving(c: ReservingArrays, options: ReservingOptions, score: Any, begin: Beginning) -> bool:
-    """Simulate a cluster on from a queue, as `reserving.schedule`; whether all that waited have started."""
+def resume_reserving(c: CountedArrays, options: CountedOptions, score: Any, begin: Beginning) -> bool:
+    """Simulate a cluster on from a queue, as `local_scheduler.schedule`; whether all waiting jobs started."""
     _let_run(c, begin, options.overrun, options.backfilling == _EASY)
     end = begin.running + begin.waiting
     for _ in range(begin.waiting):
-        reserving.submit(c)
+        counted.submit(c)
     if not begin.settled:
-        reserving.scheduling_pass(c, begin.now, options, score)
+        passes.queue_pass(c, begin.now, options, score)
     first = _first_unstarted(c, begin.running, end)
     while first < end and cluster_state.next_event(c) <= begin.horizon:
-        reserving.advance(c, options, score)
+        local_scheduler.advance(c, options, score)
         first = _first_unstarted(c, first, end)
     return first == end
 
 
 @jit
-def resume_conservative(c: ReservingArrays, options: ReservingOptions, score: Any, begin: Beginning) -> bool:
-    """Simulate a cluster on from a queue, as `conservative.schedule`; whether all waiting jobs started."""
+def resume_conservative(c: CountedArrays, options: CountedOptions, score: Any, begin: Beginning) -> bool:
+    """Simulate a cluster on from a queue, as `schedule_with_plans`; whether all waiting jobs started."""
     state = c.state[0]
     _let_run(c, begin, options.overrun, True)
     end = begin.running + begin.waiting
     for _ in range(begin.waiting):
-        reserving.submit(c)
+        counted.submit(c)
     state["placed"] = state["waiting"]
-    state["outrun"] = True  # makes the plan anew
-    conservative.scheduling_pass(c, begin.now, options, score)
+    state["broken"] = True  # makes the plan anew
+    passes.conservative_pass(c, begin.now, options, score)
     first = _first_unstarted(c, begin.running, end)
     while first < end and cluster_state.next_event(c) <= begin.horizon:
-        conservative.advance(c, options, score)
+        local_scheduler.advance_with_plans(c, options, score)
         first = _first_unstarted(c, first, end)
     return first == end

@@ -36,7 +36,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import conservative, reserving, runtime_prediction, snapshot, static_order
+from gridsched.engine import counted, local_scheduler, runtime_prediction, snapshot, static_order
 from gridsched.engine.records import LARGEST, Backfilling, Correction, Overrun, unlabelled
 from gridsched.errors import ConfigurationError, meant
 from gridsched.policies import scores
@@ -370,8 +370,9 @@ def schedule(
     if score is None:
         static_order.schedule(cluster, options)
     else:
-        kernel = conservative if policy.backfilling == "conservative" else reserving
-        kernel.schedule(cluster, options, score)
+        kept = policy.backfilling == "conservative"
+        kernel = local_scheduler.schedule_with_plans if kept else local_scheduler.schedule
+        kernel(cluster, options, score)
         scores.check_order(order_score(policy.order, "order"), cluster.state)
     return cluster.starts, int(cluster.state["corrections"][0])
 
@@ -544,20 +545,20 @@ def _made_for_static_order(
 
 def _made_for_any_order(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
-) -> tuple[reserving.ReservingArrays, reserving.ReservingOptions, Any]:
+) -> tuple[counted.CountedArrays, counted.CountedOptions, Any]:
     """The same of the kernels for any order, several reservations, and conservative backfilling."""
     order = order_score(policy.order, "order")
     changing = scores.changes_with_time(order)
     as_queue = policy.backfill_order == AS_QUEUE
     unused = np.zeros(len(jobs))
-    cluster = reserving.allocate(
+    cluster = counted.allocate(
         jobs,
         np.ascontiguousarray(labels),
         processors,
         unused if changing else sort_keys(order, jobs, labels),
         unused if as_queue else sort_keys(order_score(policy.backfill_order, "backfill_order"), jobs, labels),
     )
-    options = reserving.ReservingOptions(
+    options = counted.CountedOptions(
         backfilling=int(Backfilling[policy.backfilling.upper()]),
         reservations=policy.reservations,
         overrun=int(Overrun[conventions.overrun.upper()]),

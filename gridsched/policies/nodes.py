@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.job_lifecycle import Lifecycles
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import TYPICAL, Placement, Requeue
 from gridsched.engine.records import JOB, Backfilling, Correction, Overrun, Prediction, RecordArray
@@ -54,8 +55,8 @@ class NodeWorkload:
         Jobs of higher priority come first in the queue.
     events, windows
         What happens to nodes, by time.
-    dependents, first_dependent
-        Who depends on each job.
+    lifecycles : Lifecycles
+        When jobs are submitted, who depends on whom, and when users give up.
     limits, limited
         Limits, and those that each job is subject to.
     """
@@ -67,8 +68,7 @@ class NodeWorkload:
     priority: NDArray[np.int64]
     events: RecordArray
     windows: RecordArray
-    dependents: RecordArray
-    first_dependent: NDArray[np.int64]
+    lifecycles: Lifecycles
     limits: RecordArray
     limited: NDArray[np.int64]
 
@@ -99,7 +99,7 @@ def schedule_on_nodes(
     Returns
     -------
     NodeArrays
-        `executions`, `jobs`, `killed`, `extra` and `state` are the result.
+        `executions`, `jobs`, `lifecycles` and `state` are the result.
 
     Raises
     ------
@@ -124,8 +124,7 @@ def schedule_on_nodes(
         _keys(work, policy),
         work.events,
         work.windows,
-        work.dependents,
-        work.first_dependent,
+        work.lifecycles,
         work.limits,
         work.limited,
         typical_jobs(work.jobs) if placement == "fragments" else np.empty(0, TYPICAL),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle
 from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import WorkloadError
 from gridsched.platform import Cluster
 from gridsched.results import Variable
@@ -84,6 +84,38 @@ def outcome_variables(workload: Workload, outcomes: JobOutcome) -> tuple[dict[st
     told = (Fate.GAVE_UP, Fate.NEVER_ELIGIBLE, Fate.LOST, Fate.STARVED)
     counters = {f"jobs_{fate.name.lower()}": int((outcomes.fate == fate).sum()) for fate in told}
     return variables, {**counters, "executions_killed": int(outcomes.killed.sum())}
+
+
+def outcomes_on_nodes(
+    lives: NDArray[Any], jobs: RecordArray, size: Integers, requests: int = 1
+) -> JobOutcome:
+    """Outcomes of jobs on nodes.
+
+    Parameters
+    ----------
+    lives : LIFE[n]
+        The jobs as their users see them.
+    jobs : JOB[n * requests]
+        As of `gridsched.engine.nodes.records`; only one of the requests of a job has run.
+    size : int64[n]
+        Processors.
+    """
+
+    def of_jobs(values: Any) -> Integers:
+        totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
+        return totals
+
+    fate = lives["fate"].astype(np.int64)
+    fate[(fate == Fate.COMPLETED) & (of_jobs(jobs["done"]) == 0)] = int(Fate.STARVED)
+    # of who was killed and is lost, or still waits, there is work that was not done
+    left = of_jobs(np.where(jobs["killed"] > 0, jobs["work"], 0))
+    unfinished = np.isin(fate, (int(Fate.LOST), int(Fate.STARVED)))
+    return JobOutcome(
+        fate=fate,
+        killed=of_jobs(jobs["killed"]),
+        extra_work=(of_jobs(jobs["extra"]) - np.where(unfinished, left, 0)) * size,
+        eligible_time=lives["eligible"].astype(np.int64),
+    )
 
 
 def dependents_of(

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import node_clusters
 from gridsched.engine.clusters import GridArrays, Order
-from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.node_clusters import ASKED, RULE, SITE, NodeClusters, Sites
+from gridsched.engine.node_clusters import RULE, SITE, NodeClusters, Sites
 from gridsched.engine.nodes.records import LIMIT, TYPICAL, EventKind, Placement, Requeue
 from gridsched.engine.records import Backfilling, Correction, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
@@ -24,27 +23,27 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.policies.nodes import typical_jobs
 from gridsched.policies.scores import Score, check_order
-from gridsched.results import Variable, of_tasks
+from gridsched.results import Variable
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.cluster_records import FIRST_ROOM
-from gridsched.systems.job_outcomes import JobOutcome, lifecycles_of, outcome_variables
+from gridsched.systems.job_outcomes import lifecycles_of, outcomes_on_nodes
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     REASONS,
     TOO_LARGE,
     NodeUse,
     asked_for,
-    count_reasons,
     events_of,
     executed,
     groups_of,
     limit_values,
     limits_of,
     needs_nodes,
-    node_variables,
+    node_results,
     nodes_of,
     partitions_of,
     predicted_variable,
+    priorities_of,
     reach_of,
     reasons_against,
     times_of,
@@ -198,7 +197,7 @@ def node_grid(
             tables.add_kind(asked, codes, _priorities(cluster, record, policy, asked, jobs["estimate"]))
         tables.add_limits(cluster, workload)
         if cluster.placement == "fragments":
-            jobs = tables.asked_jobs[site["kind"]][request_of]
+            jobs = tables.asked[site["kind"]][request_of]
             tables.add_typical(typical_jobs(jobs[tables.codes[site["kind"]] == 0]))
         site["prediction"] = Prediction[policy.prediction.upper()]
         site["correction"] = Correction[policy.correction.upper()]
@@ -246,8 +245,7 @@ def _priorities(
     cluster: Cluster, record: Any, policy: LocalPolicy, asked: RecordArray, estimate: Integers
 ) -> NDArray[np.float64]:
     """What is added to the keys of each request: less for partitions of higher priority."""
-    priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)
-    ranks = np.unique(-priority, return_inverse=True)[1].reshape(-1)
+    ranks = np.unique(-priorities_of(cluster), return_inverse=True)[1].reshape(-1)
     if ranks.max() == 0:
         return np.zeros(len(asked))
     if record["order"] == Order.SCORE:
@@ -285,7 +283,6 @@ class _Tables:
         self.groups: dict[Any, tuple[int, Integers]] = {}
         self.typical: list[RecordArray] = []
         self.asked: list[RecordArray] = []
-        self.asked_jobs: list[RecordArray] = []
         self.codes: list[NDArray[np.int8]] = []
 
     def add_cluster(
@@ -321,11 +318,8 @@ class _Tables:
 
     def add_kind(self, asked: RecordArray, codes: NDArray[np.int8], priority: NDArray[Any]) -> None:
         """Add what requests are on clusters of a kind."""
-        found: RecordArray = np.empty(len(asked), ASKED)
-        for name in ASKED.names or ():
-            found[name] = priority if name == "priority" else asked[name]
-        self.asked.append(found)
-        self.asked_jobs.append(asked)
+        asked["priority"], asked["shape"] = priority, np.arange(len(asked))
+        self.asked.append(asked)
         self.codes.append(codes)
 
     def add_limits(self, cluster: Cluster, workload: Workload) -> None:
@@ -419,24 +413,19 @@ def node_grid_run(
     """
     workload, clusters = grid.submission.workload, grid.clusters
     number, requests = len(workload), int(local.clock["requests"][0])
-    check_order(score, local.state)
-    log = local.executions[: local.store["executions"][0, 0]]
-    where = state.cluster[log["job"]]
-    log = log.copy()
-    request = log["job"].copy()
+    check_order(score, local.real.state)
+    log = local.real.executions[: local.real.store["executions"][0]].copy()
+    request, where = log["job"].copy(), state.cluster[log["job"]]
     log["job"] //= requests
     ran = np.full(number, -1, np.int64)
     ran[log["job"]] = where
     shown = np.where(ran >= 0, ran, np.where(grid.home < len(clusters), grid.home, 0))
     uses: list[tuple[int, Cluster, Integers, NodeUse]] = []
-    first: list[int] = []
     for m, cluster in enumerate(clusters):
         own = np.flatnonzero(shown == m)
         asked = local.asked[local.sites["kind"][m], local.request_of[own]]
         segments, pieces = executed(log[where == m], m)
         limits, limited = limits_of(workload, cluster.limits)
-        priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)
-        first.append(sum(len(use.segments) for *_, use in uses))
         use = NodeUse(
             segments=segments,
             pieces=pieces,
@@ -446,64 +435,32 @@ def node_grid_run(
             asked={name: asked[name].astype(np.int64) for name in ASKED_NAMES},
             limits=limits,
             limited=limited[own],
-            priority=priority[asked["where"]],
+            priority=priorities_of(cluster)[asked["where"]],
         )
         uses.append((m, cluster, own, use))
-    segments = np.concatenate([use.segments for *_, use in uses])
-    start, end = times_of(segments, number)
-    outcomes = _outcomes(workload, local, start)
-    variables, counters = outcome_variables(workload, outcomes)
+    size = np.asarray(workload.processors, np.int64)
+    outcomes = outcomes_on_nodes(local.lifecycles.jobs, local.real.jobs, size, requests)
+    segments, variables, counters = node_results(workload, clusters, uses, outcomes, against)
     if grid.predicts:
         # of the requests of a job, the one that ran
         chosen = np.arange(number) * requests
         chosen[log["job"]] = request
-        known = local.jobs[0]["predicted"][chosen]
+        known = local.real.jobs["predicted"][chosen]
         variables["predicted_run_time"] = predicted_variable(
             np.where(ran >= 0, known, grid.submission.estimate).astype(np.int64)
         )
-    size = np.asarray(workload.processors, np.int64)
+    start, end = times_of(segments, number)
     return NodeGridRun(
         cluster=ran,
         start_time=start,
         end_time=end,
         fate=outcomes.fate,
         segments=segments,
-        variables={
-            **of_tasks(size[segments["job"]]),
-            **node_variables(uses, clusters, number, first),
-            **variables,
-        },
-        counters={
-            **counters,
-            **{f"rejected: {reason}": count for reason, count in count_reasons(against).items()},
-        },
-    )
-
-
-def _outcomes(workload: Workload, local: NodeClusters, start: Integers) -> JobOutcome:
-    """Fates of the jobs."""
-    requests = int(local.clock["requests"][0])
-
-    def of_jobs(values: Any) -> Integers:
-        totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
-        return totals
-
-    fate = local.lifecycles.jobs["fate"].astype(np.int64)
-    fate[(fate == Fate.COMPLETED) & (of_jobs(local.jobs["done"][0]) == 0)] = int(Fate.STARVED)
-    # of the requests of a job, only the one that ran is killed
-    killed = local.killed[0]
-    left = of_jobs(np.where(killed > 0, local.jobs["work"][0], 0))
-    unfinished = np.isin(fate, (int(Fate.LOST), int(Fate.STARVED))) & (start >= 0)
-    # work that a lost job never did, and work that was done twice
-    extra = of_jobs(local.extra[0]) - np.where(unfinished, left, 0)
-    return JobOutcome(
-        fate=fate,
-        killed=of_jobs(killed),
-        extra_work=extra * np.asarray(workload.processors, np.int64),
-        eligible_time=local.lifecycles.jobs["eligible"].astype(np.int64),
+        variables=variables,
+        counters=counters,
     )
 
 
 def node_corrections(local: NodeClusters) -> int:
     """How often estimates were exceeded, where that matters to someone."""
-    return int(local.state["corrections"][:-1, 0][local.sites["watched"] == 1].sum())
+    return int(local.real.state["corrections"][:-1, 0][local.sites["watched"] == 1].sum())

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.checkpoints import lengths_with_checkpoints
 from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition
 from gridsched.platform import Cluster
 from gridsched.policies.nodes import affinities
-from gridsched.results import SEGMENT, Variable
+from gridsched.results import SEGMENT, Variable, of_tasks
+from gridsched.systems.job_outcomes import JobOutcome, outcome_variables
 from gridsched.workloads.arrays import limited_arrays
 from gridsched.workloads.table import Workload
 
@@ -112,6 +114,9 @@ def asked_for(workload: Workload, cluster: Cluster, nodes: RecordArray, unit: in
     jobs["most"] = np.where((spread > 0) | (share > 0), 1, jobs["units"])
     jobs["whole"] = cluster.node_exclusive and cluster.has_nodes
     jobs["affinity"] = affinities(jobs)
+    for name in ("entry", "piece", "start", "end"):
+        jobs[name] = -1
+    jobs["plan"] = FOREVER
     return jobs
 
 
@@ -127,11 +132,9 @@ def predicted_variable(predicted: Integers) -> Variable:
 
 
 def with_checkpoints(work: Integers, cluster: Cluster) -> Integers:
-    """Seconds that work takes with its checkpoints; there is none at its end."""
-    if cluster.checkpoint_interval <= 0:
-        return work
-    checkpoints: Integers = np.maximum((work - 1) // cluster.checkpoint_interval, 0)
-    return work + cluster.checkpoint_cost * checkpoints
+    """Seconds that work takes on a cluster with its checkpoints."""
+    length: Integers = lengths_with_checkpoints(work, cluster.checkpoint_interval, cluster.checkpoint_cost)
+    return length
 
 
 def partitions_of(workload: Workload, cluster: Cluster) -> Integers:
@@ -142,6 +145,11 @@ def partitions_of(workload: Workload, cluster: Cluster) -> Integers:
         return np.zeros(len(workload), np.int64)
     place: Integers = np.argmax(asked[:, np.newaxis] == numbers, axis=1)
     return place
+
+
+def priorities_of(cluster: Cluster) -> Integers:
+    """Priority of each partition of a cluster."""
+    return np.array([each.priority for each in cluster.partitions] or [0], np.int64)
 
 
 def reach_of(
@@ -178,12 +186,6 @@ def reasons_against(
         _over_limit(jobs, cluster.limits, workload),
     )
     return np.select(against, list(range(1, len(against) + 1)), 0).astype(np.int8)
-
-
-def count_reasons(codes: NDArray[np.int8]) -> dict[str, int]:
-    """How many jobs are rejected for each reason, by the codes of `reasons_against`."""
-    counts = np.bincount(codes, minlength=len(REASONS) + 1)[1:].tolist()
-    return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
 
 
 def fits_empty_nodes(jobs: RecordArray, nodes: RecordArray, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -371,21 +373,37 @@ _LIMIT = {
 }
 
 
-def node_variables(
-    runs: Uses,
+def node_results(
+    workload: Workload,
     clusters: Sequence[Cluster],
-    jobs: int,
-    first_segment: list[int],
-) -> dict[str, Variable]:
+    uses: Uses,
+    outcomes: JobOutcome,
+    against: NDArray[np.integer[Any]],
+) -> tuple[RecordArray, dict[str, Variable], dict[str, int]]:
+    """Segments, variables and counters of a run on nodes; `against` is by `reasons_against`."""
+    segments = np.concatenate([use.segments for *_, use in uses])
+    size = np.asarray(workload.processors, np.int64)
+    told, counted = outcome_variables(workload, outcomes)
+    variables = {
+        **of_tasks(size[segments["job"]]),
+        **node_variables(uses, clusters, len(workload)),
+        **told,
+    }
+    codes = np.bincount(against, minlength=len(REASONS) + 1)[1:].tolist()
+    rejected = {f"rejected: {reason}": n for reason, n in zip(REASONS, codes, strict=True) if n}
+    return segments, variables, counted | rejected
+
+
+def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[str, Variable]:
     """What runs on nodes say of jobs, pieces, nodes and outages; jobs of other clusters ask for nothing."""
     variables: dict[str, Variable] = {}
-    node_offset, row_offset = 0, 0
+    segment_offset, node_offset, row_offset = 0, 0, 0
     pieces: dict[str, list[Integers]] = {name: [] for name in PIECES}
     nodes, owner, names, outages, rows = [], [], [], [], []
     asked = {name: np.zeros(jobs, np.int64) for name in ASKED_TEXTS}
-    for (index, cluster, own, run), segment in zip(runs, first_segment, strict=True):
+    for index, cluster, own, run in runs:
         for name, parts in pieces.items():
-            shift = {"segment": segment, "node": node_offset}.get(name, 0)
+            shift = {"segment": segment_offset, "node": node_offset}.get(name, 0)
             parts.append(run.pieces[name] + shift)
         for name, values in asked.items():
             values[own] = run.asked[name] + (row_offset if name == "where" else 0)
@@ -396,6 +414,7 @@ def node_variables(
         outages.append(run.outages + np.array([node_offset] + [0] * (len(_OUTAGE) - 1)))
         allowed, _ = reach_of(cluster, run.nodes, run.node_names, np.zeros(0, np.int64))
         rows.append((node_offset, allowed))
+        segment_offset += len(run.segments)
         node_offset += len(run.nodes)
         row_offset += len(allowed)
     reach = np.zeros((row_offset, node_offset), np.int8)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridsched.engine.job_lifecycle import DEPENDENT, Dependency, Fate
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Dependency, Fate
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import (
     EVENT,
@@ -40,7 +41,6 @@ def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
             "share",
             "whole",
             "where",
-            "failed",
             "user",
         ):
             record[name] = getattr(job, name)
@@ -49,24 +49,28 @@ def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
         record["limit"], record["predicted"] = cluster.length(job.estimate), job.estimate
         record["most"] = min(job.most, job.units)
         record["affinity"] = job.kind
-        record["gives_up"] = FOREVER if job.gives_up == oracle.NEVER else job.gives_up
-        record["unmet"] = 1 + len(job.after)
     records["entry"] = records["piece"] = records["start"] = records["end"] = -1
     records["plan"] = FOREVER
     asked = ["units", "cores", "memory", "gpus", "share", "most", "whole", "where"]
     records["shape"] = np.unique(records[asked], return_inverse=True)[1]
-    rejected = [fate == "rejected" for fate in cluster.fate]
-    records["fate"] = np.where(rejected, int(Fate.REJECTED), int(Fate.COMPLETED))
     return records
 
 
-def _dependents(jobs: list[oracle.Job]) -> tuple[Any, Any]:
+def _lifecycles(cluster: oracle.Cluster) -> job_lifecycle.Lifecycles:
+    jobs = cluster.jobs
+    records = np.zeros(len(jobs), LIFE)
+    for record, job, fate in zip(records, jobs, cluster.fate, strict=True):
+        record["submit"], record["failed"] = job.submit, job.failed
+        record["gives_up"] = FOREVER if job.gives_up == oracle.NEVER else job.gives_up
+        record["unmet"] = 1 + len(job.after)
+        record["fate"] = int(Fate.REJECTED if fate == "rejected" else Fate.COMPLETED)
     found: list[list[tuple[int, ...]]] = [[] for _ in jobs]
     for j, job in enumerate(jobs):
         for on, kind, delay in job.after:
             found[on].append((j, int(Dependency[_KINDS[kind]]), delay, FOREVER, 0, 0))
     first = np.cumsum([0, *map(len, found)]).astype(np.int64)
-    return np.array([entry for each in found for entry in each], DEPENDENT), first
+    dependents = np.array([entry for each in found for entry in each], DEPENDENT)
+    return job_lifecycle.allocate(records, dependents, first)
 
 
 def _events(events: list[oracle.Event]) -> tuple[Any, Any]:
@@ -112,7 +116,7 @@ def simulate(cluster: oracle.Cluster, events: list[oracle.Event], room: int = 3)
         allowed,
         (_keys(policy.order, jobs), _keys(policy.backfill_order, jobs)),
         *_events(events),
-        *_dependents(cluster.jobs),
+        _lifecycles(cluster),
         np.array([(*limit, 0, 0, 0) for limit in cluster.limits], LIMIT),
         limited,
         np.array([tuple(kind) for kind in cluster.typical], TYPICAL),
@@ -173,9 +177,9 @@ def compare(cluster: oracle.Cluster, events: list[oracle.Event]) -> None:
     a = simulate(cluster, events)
     cluster.simulate()
     assert _executions(a) == sorted(cluster.executions)
-    assert a.jobs["fate"].tolist() == [int(_FATES[fate]) for fate in cluster.fate]
-    assert a.killed.tolist() == cluster.kills
-    assert a.extra.tolist() == cluster.extra
+    assert a.lifecycles.jobs["fate"].tolist() == [int(_FATES[fate]) for fate in cluster.fate]
+    assert a.jobs["killed"].tolist() == cluster.kills
+    assert a.jobs["extra"].tolist() == cluster.extra
     assert a.state["corrections"][0] == cluster.corrections
     assert a.jobs["predicted"].tolist() == cluster.predicted
 

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.nodes.records import CHANGE, EXECUTION, MAX_GPUS, PIECE, STATE, STORE, WHOLE
+from gridsched.engine import bundles
+from gridsched.engine.bundles import column
+from gridsched.engine.job_lifecycle import Lifecycles
+from gridsched.engine.nodes.records import CHANGE, MAX_GPUS, PIECE, STATE, STORE, WHOLE
 from gridsched.engine.records import ENTRY, FOREVER, SCORED
 
 CORES, MEMORY, CLOSED, UNTIL, DEVICES = 0, 1, 2, 3, 4
@@ -30,6 +33,7 @@ class NodeOptions(NamedTuple):
     interval: int  # seconds of work between checkpoints; 0 for none
     cost: int  # seconds that a checkpoint takes
     seed: int
+    requests: int = 1  # jobs that are one job of its user, see `lifecycles`; 0 where nobody is told of them
 
 
 class NodeArrays(NamedTuple):
@@ -37,44 +41,73 @@ class NodeArrays(NamedTuple):
 
     jobs: Any  # JOB[n], in order of submission
     labels: Any  # LABELS[n], for the score
-    recent: Any  # int64[users, 2], see `gridsched.engine.nodes.runtime_prediction`
+    lifecycles: Lifecycles  # of the jobs as their users see them
     queue_key: Any  # float64[n], smallest first, ties by entry
     order_key: Any  # float64[n], likewise
     nodes: Any  # NODE[m]
-    devices: Any  # int64[...], free thousandths of each GPU
     allowed: Any  # bool[w, m], nodes that jobs may use
     overlap: Any  # bool[w, w], whether two rows of `allowed` share nodes
-    held: Any  # int64[w], reservations that jobs of a row have to respect
-    waiting: Any  # int64[n], waiting jobs in order of entry
-    candidates: Any  # SCORED[n + 1], heap of the jobs that a pass still has to try
-    later: Any  # int64[n], jobs that a pass tries in backfill order
-    ending: Any  # ENTRY[...], heap of ends; entries of jobs that were killed are void
-    expecting: Any  # ENTRY[...], heap of expected ends, likewise
-    timers: Any  # ENTRY[2n], heap of times when jobs become eligible (job) or give up (n + job)
-    pieces: Any  # PIECE[p]
-    changes: Any  # CHANGE[2p]
-    executions: Any  # EXECUTION[...]
-    level: Any  # int64[...], scratch: what is free on a node at some time
-    least: Any  # int64[...], scratch: the least that is free on a node over some time
-    refused: Any  # int64[shapes], `freed` when a job of a shape did not fit last
-    fitting: Any  # int64[m], scratch: units of a job that fit on each node
-    scores: Any  # float64[m], scratch: places of nodes in the order of a placement
-    ranking: Any  # SCORED[m + 1], scratch: nodes in the order of a placement
-    turns: Any  # ENTRY[m + 1], scratch: when to look at a node again
     events: Any  # EVENT[...], by time
     windows: Any  # WINDOW[...]
-    dependents: Any  # DEPENDENT[...], of each job one after the other
-    first_dependent: Any  # int64[n + 1], where those of a job begin
     limits: Any  # LIMIT[...]
     limited: Any  # int64[n, l], limits that a job is subject to, -1 for none
     typical: Any  # TYPICAL[...]
-    fragments: Any  # float64[m], what `placement.fragments` says of each node; negative if it has to be asked
     largest: Any  # int64[2], most cores and GPUs of a node
-    stack: Any  # int64[n], scratch: jobs whose dependents are to be told
-    killed: Any  # int64[n], how often each job was killed
-    extra: Any  # int64[n], seconds of each job that were lost or spent on checkpoints
-    state: Any  # STATE[1]
-    store: Any  # STORE[1]
+    # see `gridsched.engine.nodes.runtime_prediction`
+    recent: Any = column(np.int64, "users", "two", fill=-1)
+    # free thousandths of each GPU
+    devices: Any = column(np.int64, "devices", fill=WHOLE)
+    # what `placement.fragments` says of each node; negative if it has to be asked
+    fragments: Any = column(np.float64, "nodes", fill=-1.0)
+    # reservations that jobs of a row of `allowed` have to respect
+    held: Any = column(np.int64, "rows")
+    # waiting jobs in order of entry, a heap of those that a pass still has to try, those that it tries later
+    waiting: Any = column(np.int64, "waiting")
+    candidates: Any = column(SCORED, "waiting")
+    later: Any = column(np.int64, "waiting")
+    # heaps of ends and of expected ends; entries of jobs that were killed are void
+    ending: Any = column(ENTRY, "ends")
+    expecting: Any = column(ENTRY, "ends")
+    pieces: Any = column(PIECE, "pieces")
+    changes: Any = column(CHANGE, "changes")
+    executions: Any = column(PIECE, "executions")
+    # `freed` when a job of a shape did not fit last
+    refused: Any = column(np.int64, "shapes")
+    # scratch: what is free on a node at some time, and the least over some time
+    level: Any = column(np.int64, "level")
+    least: Any = column(np.int64, "level")
+    # scratch: units of a job that fit on each node, nodes in the order of a placement, when to look again
+    fitting: Any = column(np.int64, "nodes")
+    scores: Any = column(np.float64, "nodes")
+    ranking: Any = column(SCORED, "turns")
+    turns: Any = column(ENTRY, "turns")
+    state: Any = column(STATE, "one")
+    store: Any = column(STORE, "one")
+
+
+def made(nodes: Any, sizes: dict[str, int], **given: Any) -> NodeArrays:
+    """Arrays of an idle cluster, or of the rows of several ones, on which nothing has begun.
+
+    `sizes` names users, devices, rows, waiting and shapes; there is no room for pieces yet.
+    """
+    always = {"two": 2, "one": 1, "level": DEVICES + MAX_GPUS}
+    room = dict.fromkeys(("ends", "pieces", "changes", "executions"), 0)
+    of_nodes = {"nodes": len(nodes), "turns": len(nodes) + 1}
+    a = bundles.allocate(NodeArrays, always | room | of_nodes | sizes, nodes=nodes, **given)
+    a.state["planned"] = FOREVER
+    a.state["freed"] = 1
+    a.store["free_piece"] = -1
+    return a
+
+
+def idle_nodes(nodes: Any) -> Any:
+    """Nodes of which only what they have is known, with all of it free."""
+    nodes = nodes.copy()
+    nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
+    nodes["free_gpus"], nodes["free_share"] = nodes["gpus"], WHOLE * nodes["gpus"]
+    nodes["largest_share"] = np.where(nodes["gpus"] > 0, WHOLE, 0)
+    nodes["change"] = -1
+    return nodes
 
 
 def allocate(
@@ -86,98 +119,56 @@ def allocate(
     keys: tuple[Any, Any],
     events: Any,
     windows: Any,
-    dependents: Any,
-    first_dependent: Any,
+    lifecycles: Lifecycles,
     limits: Any,
     limited: Any,
     typical: Any,
 ) -> NodeArrays:
     """Arrays of an idle cluster, for jobs of so many users; `nodes` have only what they have."""
-    number, size = len(jobs), len(nodes)
-    nodes = nodes.copy()
+    nodes = idle_nodes(nodes)
     nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
-    nodes["free_cores"], nodes["free_memory"] = nodes["cores"], nodes["memory"]
-    nodes["free_gpus"] = nodes["gpus"]
-    nodes["free_share"] = WHOLE * nodes["gpus"]
-    nodes["largest_share"] = np.where(nodes["gpus"] > 0, WHOLE, 0)
-    nodes["change"] = -1
-    state = np.zeros(1, STATE)
-    state["planned"] = FOREVER
-    state["freed"] = 1
-    store = np.zeros(1, STORE)
-    store["free_piece"] = -1
     reach = allowed.astype(np.int64)
-    return with_room(
-        NodeArrays(
-            jobs=jobs,
-            labels=labels,
-            recent=no_run_times(users),
-            queue_key=keys[0],
-            order_key=keys[1],
-            nodes=nodes,
-            devices=np.full(int(nodes["gpus"].sum()), WHOLE, np.int64),
-            allowed=allowed,
-            overlap=(reach @ reach.T) > 0,
-            held=np.zeros(len(allowed), np.int64),
-            waiting=np.empty(number, np.int64),
-            candidates=np.empty(number + 1, SCORED),
-            later=np.empty(number, np.int64),
-            ending=np.empty(number + 1, ENTRY),
-            expecting=np.empty(number + 1, ENTRY),
-            timers=np.empty(2 * number, ENTRY),
-            pieces=np.empty(0, PIECE),
-            changes=np.empty(0, CHANGE),
-            executions=np.empty(0, EXECUTION),
-            level=np.zeros(DEVICES + MAX_GPUS, np.int64),
-            least=np.zeros(DEVICES + MAX_GPUS, np.int64),
-            refused=np.zeros(int(jobs["shape"].max(initial=0)) + 1, np.int64),
-            fitting=np.zeros(size, np.int64),
-            scores=np.empty(size),
-            ranking=np.empty(size + 1, SCORED),
-            turns=np.empty(size + 1, ENTRY),
-            events=events,
-            windows=windows,
-            dependents=dependents,
-            first_dependent=first_dependent,
-            limits=limits,
-            limited=limited,
-            typical=typical,
-            fragments=np.full(size, -1.0),
-            largest=np.array([nodes["cores"].max(), nodes["gpus"].max()], np.int64),
-            stack=np.empty(number, np.int64),
-            killed=np.zeros(number, np.int64),
-            extra=np.zeros(number, np.int64),
-            state=state,
-            store=store,
-        ),
-        4 * size + number + len(windows) + 16,
+    sizes = {
+        "users": users,
+        "devices": int(nodes["gpus"].sum()),
+        "rows": len(allowed),
+        "waiting": len(jobs) + 1,
+        "shapes": int(jobs["shape"].max(initial=0)) + 1,
+    }
+    a = made(
+        nodes,
+        sizes,
+        jobs=jobs,
+        labels=labels,
+        lifecycles=lifecycles,
+        queue_key=keys[0],
+        order_key=keys[1],
+        allowed=allowed,
+        overlap=(reach @ reach.T) > 0,
+        events=events,
+        windows=windows,
+        limits=limits,
+        limited=limited,
+        typical=typical,
+        largest=np.array([nodes["cores"].max(), nodes["gpus"].max()], np.int64),
     )
-
-
-def no_run_times(users: int) -> Any:
-    """What is known of users at first, see `gridsched.engine.nodes.runtime_prediction`."""
-    return np.full((users, 2), -1, np.int64)
+    return with_room(a, 4 * len(nodes) + len(jobs) + len(windows) + 16)
 
 
 def with_room(a: NodeArrays, more: int) -> NodeArrays:
     """The same cluster with room for so many more pieces, executions and ends."""
-    used = len(a.pieces)
-    pieces = _longer(a.pieces, more)
-    pieces["next"][used:-1] = np.arange(used + 1, len(pieces))
-    pieces["next"][-1] = a.store["free_piece"][0]
-    a.store["free_piece"] = used
-    a.store["free_pieces"] += more
+    executions, ends = (len(each) + more for each in (a.executions, a.ending))
     a.store["short"] = 0
-    return a._replace(
-        pieces=pieces,
-        changes=_longer(a.changes, 2 * more),
-        executions=_longer(a.executions, more),
-        ending=_longer(a.ending, more),
-        expecting=_longer(a.expecting, more),
-    )
+    return grown(a, len(a.pieces) + more, {"executions": executions, "ends": ends})
 
 
-def _longer(column: Any, more: int) -> Any:
-    longer = np.zeros(len(column) + more, column.dtype)
-    longer[: len(column)] = column
-    return longer
+def grown(a: NodeArrays, pieces: int, sizes: dict[str, int]) -> NodeArrays:
+    """The same cluster with so many pieces, which are free, and more room for other things."""
+    used = len(a.pieces)
+    a = bundles.grow(a, {"pieces": pieces, "changes": 2 * pieces} | sizes)
+    if pieces > used:
+        a.pieces["next"][used:-1] = np.arange(used + 1, pieces)
+        a.pieces["next"][-1] = a.store["free_piece"][0]
+        a.store["free_piece"] = used
+        a.store["free_pieces"] += pieces - used
+    return a

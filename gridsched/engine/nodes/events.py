@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from gridsched.engine import heap
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import Fate, notify_end, set_timer
+from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles, note_end
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.plans import expect_begin, expect_end, forget_begin, forget_end
+from gridsched.engine.nodes.plans import (
+    expect_begin,
+    expect_end,
+    forget_begin,
+    forget_end,
+    free_piece,
+    take_piece,
+)
 from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, set_lengths, stop
 from gridsched.engine.nodes.records import EventKind, Requeue
 from gridsched.engine.nodes.runtime_prediction import learn, predict
-from gridsched.engine.records import FOREVER, Prediction
+from gridsched.engine.records import Prediction
 
 _ESTIMATE = int(Prediction.ESTIMATE)
 _COMPLETED = int(Fate.COMPLETED)
-_REJECTED = int(Fate.REJECTED)
-_GAVE_UP = int(Fate.GAVE_UP)
-_NEVER_ELIGIBLE = int(Fate.NEVER_ELIGIBLE)
 _LOST = int(Fate.LOST)
 _DOWN = int(EventKind.DOWN)
 _UP = int(EventKind.UP)
@@ -28,38 +31,7 @@ _END = int(Requeue.END)
 _LOSE = int(Requeue.LOST)
 
 
-# --- submissions ----------------------------------------------------------------------------------
-
-
-@noinline
-def submit_next(a: NodeArrays, now: int, options: NodeOptions) -> None:
-    """Submit the next job: it enters the queue unless it has to wait for others."""
-    state = a.state[0]
-    j = state["arrival"]
-    state["arrival"] += 1
-    job = a.jobs[j]
-    if job["fate"] == _NEVER_ELIGIBLE:
-        return
-    if job["fate"] == _REJECTED:
-        notify_end(a, j, now, False)
-        return
-    if job["gives_up"] < FOREVER:
-        set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
-    job["unmet"] -= 1
-    job["eligible"] = max(job["eligible"], now)
-    if job["unmet"] == 0:
-        _let_enter(a, j, now, options)
-
-
-@inline
-def _let_enter(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
-    """Let a job wait from the time on when it is eligible."""
-    if a.jobs[j]["eligible"] > now:
-        set_timer(a, a.jobs[j]["eligible"], j)
-    else:
-        if options.prediction != _ESTIMATE:
-            _predict(a, j, options)
-        enter(a, j)
+# --- who enters and who leaves --------------------------------------------------------------------
 
 
 @inline
@@ -68,44 +40,43 @@ def _predict(a: NodeArrays, j: int, options: NodeOptions) -> None:
     job = a.jobs[j]
     estimate = job["estimate"]
     predict(a.jobs, j, a.recent, options.prediction)
-    set_lengths(a, j, options)
+    set_lengths(job, options.interval, options.cost)
     if options.shortest_first:
         a.order_key[j] += job["estimate"] - estimate
 
 
 @noinline
-def look_at_timer(a: NodeArrays, now: int, options: NodeOptions) -> None:
-    """Let the job of the first timer enter the queue, or its user give up."""
-    state = a.state[0]
-    item = a.timers[0]["job"]
-    state["timers"] = heap.pop(a.timers, state["timers"])
-    if item < len(a.jobs):
-        if a.jobs[item]["fate"] == _COMPLETED:
-            _let_enter(a, item, now, options)
-        return
-    j = item - len(a.jobs)
-    job = a.jobs[j]
-    if job["start"] >= 0 or job["fate"] != _COMPLETED or job["done"] or a.killed[j] > 0:
-        return
-    if job["entry"] >= 0:
-        leave(a, j)
-    job["fate"] = _GAVE_UP
-    job["end"] = now
-    notify_end(a, j, now, False)
+def process_lifecycles(a: NodeArrays, now: int, options: NodeOptions) -> None:
+    """Let jobs enter the queue whose time has come, and those leave whose users give up."""
+    while next_of_lifecycles(a.lifecycles) == now:
+        for k in range(let_enter(a.lifecycles, now, a.later)):
+            if options.prediction != _ESTIMATE:
+                _predict(a, a.later[k], options)
+            enter(a, a.later[k])
+        for k in range(let_give_up(a.lifecycles, now, a.later)):
+            if a.jobs[a.later[k]]["entry"] >= 0:
+                leave(a, a.later[k])
 
 
 # --- ends -----------------------------------------------------------------------------------------
+
+
+@inline
+def _tell_end(a: NodeArrays, j: int, now: int, fate: int, options: NodeOptions) -> None:
+    """Tell those who wait for a job that it is done with."""
+    if options.requests > 0:
+        note_end(a.lifecycles, j // options.requests, now, fate)
 
 
 @noinline
 def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job end by itself."""
     job = a.jobs[j]
-    a.extra[j] += job["run"] - job["work"]
+    job["extra"] += job["run"] - job["work"]
     stop(a, j, now, options)
     learn(a.jobs, j, a.recent, options.prediction)
     job["done"] = True
-    notify_end(a, j, now, True)
+    _tell_end(a, j, now, _COMPLETED, options)
 
 
 @inline
@@ -114,12 +85,10 @@ def kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     job = a.jobs[j]
     elapsed = now - job["start"]
     stop(a, j, now, options)
-    a.killed[j] += 1
+    job["killed"] += 1
     lose_progress(a, j, elapsed, options)
     if options.requeue == _LOSE:
-        job["fate"] = _LOST
-        job["end"] = now
-        notify_end(a, j, now, True)
+        _tell_end(a, j, now, _LOST, options)
         return
     if options.requeue == _END:
         job["entry"] = -1
@@ -148,10 +117,8 @@ def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
 @inline
 def _announce(a: NodeArrays, w: int) -> None:
     """Plan a maintenance window."""
-    store, window = a.store[0], a.windows[w]
-    p = store["free_piece"]
-    store["free_piece"] = a.pieces[p]["next"]
-    store["free_pieces"] -= 1
+    window = a.windows[w]
+    p = take_piece(a)
     a.pieces[p]["job"] = -1
     a.pieces[p]["node"] = window["node"]
     window["piece"] = p
@@ -162,11 +129,8 @@ def _announce(a: NodeArrays, w: int) -> None:
 @inline
 def _open(a: NodeArrays, w: int) -> None:
     """Let a maintenance window be over."""
-    store, p = a.store[0], a.windows[w]["piece"]
-    forget_end(a, p)
-    a.pieces[p]["next"] = store["free_piece"]
-    store["free_piece"] = p
-    store["free_pieces"] += 1
+    forget_end(a, a.windows[w]["piece"])
+    free_piece(a, a.windows[w]["piece"])
 
 
 @noinline

@@ -17,6 +17,7 @@ import math
 from gridsched.engine import heap
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions
+from gridsched.engine.nodes.plans import take_piece
 from gridsched.engine.nodes.records import WHOLE, Placement
 from gridsched.engine.nodes.resources import find_least, units_beside_plans, units_free
 
@@ -252,11 +253,9 @@ def _devices_for(a: NodeArrays, j: int, n: int, units: int, options: NodeOptions
 @inline
 def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: NodeOptions) -> None:
     """Give a job units on a node from a time on."""
-    store, job, node = a.store[0], a.jobs[j], a.nodes[n]
-    p = store["free_piece"]
+    job, node = a.jobs[j], a.nodes[n]
+    p = take_piece(a)
     piece = a.pieces[p]
-    store["free_piece"] = piece["next"]
-    store["free_pieces"] -= 1
     piece["job"] = j
     piece["node"] = n
     piece["units"] = units
@@ -273,20 +272,6 @@ def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: N
         piece["devices"] = _devices_for(a, j, n, units, options)
     piece["next"] = job["piece"]
     job["piece"] = p
-
-
-@inline
-def free_pieces_of(a: NodeArrays, j: int) -> None:
-    """Let a job have no pieces."""
-    store = a.store[0]
-    p = a.jobs[j]["piece"]
-    while p >= 0:
-        following = a.pieces[p]["next"]
-        a.pieces[p]["next"] = store["free_piece"]
-        store["free_piece"] = p
-        store["free_pieces"] += 1
-        p = following
-    a.jobs[j]["piece"] = -1
 
 
 @inline
@@ -366,6 +351,8 @@ def is_refused(a: NodeArrays, j: int) -> bool:
 def could_fit(a: NodeArrays, j: int) -> bool:
     """Whether enough is free for a job now, whatever is planned."""
     wanted, free = a.jobs[j]["units"], 0
+    if is_refused(a, j):
+        return False
     for n in range(len(a.nodes)):
         free += units_free(a, j, n)
         if free >= wanted:

@@ -14,6 +14,36 @@ from gridsched.engine.records import FOREVER
 
 
 @inline
+def take_piece(a: NodeArrays) -> int:
+    """A free piece, to be used from now on; there must be one."""
+    store = a.store[0]
+    p = store["free_piece"]
+    store["free_piece"] = a.pieces[p]["next"]
+    store["free_pieces"] -= 1
+    return p
+
+
+@inline
+def free_piece(a: NodeArrays, p: int) -> None:
+    """Let a piece be free."""
+    store = a.store[0]
+    a.pieces[p]["next"] = store["free_piece"]
+    store["free_piece"] = p
+    store["free_pieces"] += 1
+
+
+@inline
+def free_pieces_of(a: NodeArrays, j: int) -> None:
+    """Let a job have no pieces."""
+    p = a.jobs[j]["piece"]
+    while p >= 0:
+        following = a.pieces[p]["next"]
+        free_piece(a, p)
+        p = following
+    a.jobs[j]["piece"] = -1
+
+
+@inline
 def _is_before(a: NodeArrays, c: int, time: int, is_end: int) -> bool:
     """Whether a change comes before one at a time."""
     own = a.changes[c]["time"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gridsched.engine import heap
+from gridsched.engine.checkpoints import saved_work, with_checkpoints
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.placement import free_pieces_of
-from gridsched.engine.nodes.plans import expect_end, forget_begin, forget_end, forget_plan
+from gridsched.engine.nodes.plans import (
+    expect_end,
+    forget_begin,
+    forget_end,
+    forget_plan,
+    free_pieces_of,
+)
 from gridsched.engine.nodes.resources import give_back, take
 from gridsched.engine.nodes.runtime_prediction import end_not_before
 from gridsched.engine.records import FOREVER, Backfilling
@@ -64,21 +68,6 @@ def note_freed(a: NodeArrays) -> None:
     a.state[0]["changed"] = True
 
 
-@inline
-def drop_started(a: NodeArrays) -> None:
-    """Keep only the jobs that still wait."""
-    state = a.state[0]
-    kept, placed = 0, 0
-    for k in range(state["waiting"]):
-        j = a.waiting[k]
-        if a.jobs[j]["start"] < 0:
-            a.waiting[kept] = j
-            kept += 1
-            placed += int(k < state["placed"])
-    state["waiting"] = kept
-    state["placed"] = placed
-
-
 # --- limits ---------------------------------------------------------------------------------------
 
 
@@ -121,50 +110,32 @@ def _count(a: NodeArrays, j: int, sign: int) -> None:
 
 
 @inline
-def _with_checkpoints(work: int, options: NodeOptions) -> int:
-    """Seconds that so much work takes, checkpoints included; there is none at its end."""
-    if options.interval <= 0 or work <= 0:
-        return work
-    return work + options.cost * ((work - 1) // options.interval)
-
-
-@inline
-def set_lengths(a: NodeArrays, j: int, options: NodeOptions) -> None:
+def set_lengths(job: Any, interval: int, cost: int) -> None:
     """Say how long the next execution of a job takes."""
-    job = a.jobs[j]
-    job["run"] = _with_checkpoints(job["work"], options)
-    job["estimate"] = _with_checkpoints(job["guess"], options)
-    job["limit"] = _with_checkpoints(job["given"], options)
+    job["run"] = with_checkpoints(job["work"], interval, cost)
+    job["estimate"] = with_checkpoints(job["guess"], interval, cost)
+    job["limit"] = with_checkpoints(job["given"], interval, cost)
 
 
 @inline
 def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> None:
     """Take away the work of a killed execution but for what its last checkpoint has; count what is lost."""
     job = a.jobs[j]
-    saved = 0
-    if options.interval > 0:
-        saved = options.interval * (elapsed // (options.interval + options.cost))
+    saved = saved_work(elapsed, options.interval, options.cost)
     job["work"] -= saved
     job["guess"] = max(1, job["guess"] - saved)
     job["given"] = max(1, job["given"] - saved)
-    a.extra[j] += elapsed - saved
-    set_lengths(a, j, options)
+    job["extra"] += elapsed - saved
+    set_lengths(job, options.interval, options.cost)
 
 
 @inline
 def _execute(a: NodeArrays, p: int, now: int) -> None:
     """Note that a piece is executed from now on."""
     store, piece = a.store[0], a.pieces[p]
-    execution = a.executions[store["executions"]]
-    execution["job"] = piece["job"]
-    execution["node"] = piece["node"]
-    execution["units"] = piece["units"]
-    execution["cores"] = piece["cores"]
-    execution["memory"] = piece["memory"]
-    execution["devices"] = piece["devices"]
-    execution["share"] = piece["share"]
-    execution["start"] = now
+    piece["start"] = now
     piece["execution"] = store["executions"]
+    a.executions[store["executions"]] = piece
     store["executions"] += 1
 
 
@@ -252,36 +223,3 @@ def next_expected_end(a: NodeArrays) -> int:
     store = a.store[0]
     store["expecting"] = _drop_void(a, a.expecting, store["expecting"], a.jobs["expected"])
     return a.expecting[0]["key"] if store["expecting"] > 0 else FOREVER
-
-
-# --- order ----------------------------------------------------------------------------------------
-
-
-@inline
-def _queue_key(a: NodeArrays, j: int, now: int, options: NodeOptions, score: Any) -> float:
-    """Place of a waiting job in the queue: smallest first."""
-    if not options.changing:
-        return a.queue_key[j]
-    job = a.jobs[j]
-    value = score(
-        now,
-        job["submit"],
-        job["estimate"],
-        a.labels[j]["processors"],
-        a.labels[j]["user"],
-        a.labels[j]["group"],
-        a.labels[j]["queue"],
-    )
-    if not np.isfinite(value) and a.state[0]["unordered"] == 0:
-        a.state[0]["unordered"] = a.labels[j]["number"] + 1
-        a.state[0]["unordered_at"] = now
-    return -value
-
-
-@inline
-def list_candidates(a: NodeArrays, first: int, count: int, now: int, options: NodeOptions, score: Any) -> int:
-    """Heap of places in the queue, of some waiting jobs, in queue order, ties by entry; return its size."""
-    size = 0
-    for k in range(first, count):
-        size = heap.push(a.candidates, size, _queue_key(a, a.waiting[k], now, options, score), k)
-    return size

@@ -54,12 +54,10 @@ JOB = np.dtype(
         ("whole", np.int64),  # whether its nodes run nothing else
         ("where", np.int64),  # row of `allowed`
         ("affinity", np.int64),  # kind of GPU job, below 62; -1 without GPU
-        ("gives_up", np.int64),  # when its user gives up if it still waits
-        ("unmet", np.int64),  # dependencies that are not met yet
-        ("eligible", np.int64),  # when it could start first by its submission and its dependencies
-        ("failed", np.int64),  # whether it fails at its end
-        ("fate", np.int64),  # value of `Fate`; COMPLETED until something else is known
+        ("priority", np.float64),  # added to the keys of its queue
         ("done", np.int64),  # whether it ended by itself
+        ("killed", np.int64),  # how often it was killed
+        ("extra", np.int64),  # seconds that were lost or spent on checkpoints
         ("entry", np.int64),  # number in the order of entry into the queue
         ("piece", np.int64),  # its first piece; -1 without
         ("start", np.int64),  # of its present execution; -1 while it does not run
@@ -81,28 +79,15 @@ PIECE = np.dtype(
         ("devices", np.int64),  # bits: GPUs of which it takes something
         ("share", np.int64),  # thousandths of each of them
         ("next", np.int64),  # next piece of the job; or next free piece
-        ("execution", np.int64),  # its entry in `EXECUTION`
-    ]
-)
-"""What a job has, or will have, on one node."""
-
-CHANGE = np.dtype([("time", np.int64), ("next", np.int64)])
-"""A change of what is free on a node, in a list by time: piece p begins at change 2p and ends at 2p + 1."""
-
-EXECUTION = np.dtype(
-    [
-        ("job", np.int64),
-        ("node", np.int64),
-        ("units", np.int64),
-        ("cores", np.int64),
-        ("memory", np.int64),
-        ("devices", np.int64),
-        ("share", np.int64),
+        ("execution", np.int64),  # its entry among the executions
         ("start", np.int64),
         ("end", np.int64),
     ]
 )
-"""A piece that was executed."""
+"""What a job has, or will have, on one node; pieces that were executed are kept as they were then."""
+
+CHANGE = np.dtype([("time", np.int64), ("next", np.int64)])
+"""A change of what is free on a node, in a list by time: piece p begins at change 2p and ends at 2p + 1."""
 
 EVENT = np.dtype([("time", np.int64), ("node", np.int64), ("kind", np.int64), ("window", np.int64)])
 """Something that happens to a node; `window` is the number of a maintenance window."""
@@ -136,11 +121,9 @@ TYPICAL = np.dtype(
 STATE = np.dtype(
     [
         ("now", np.int64),
-        ("arrival", np.int64),  # next job to be submitted
         ("event", np.int64),  # next event of a node
         ("entered", np.int64),  # entries into the queue so far
         ("waiting", np.int64),
-        ("timers", np.int64),  # entries of the heap of timers
         ("changed", np.int64),  # whether a pass is needed
         ("early", np.int64),  # whether something became free before it was expected
         ("broken", np.int64),  # whether plans no longer hold
@@ -151,7 +134,6 @@ STATE = np.dtype(
         ("unordered", np.int64),  # number of the first job whose score was not a finite number ...
         ("unordered_at", np.int64),  # ... plus 1, and when
         ("corrections", np.int64),
-        ("kills", np.int64),
     ]
 )
 """Scalars of a cluster."""

@@ -10,32 +10,15 @@ from typing import Any
 
 from gridsched.engine import heap
 from gridsched.engine.jit import inline, jit, noinline
+from gridsched.engine.job_lifecycle import next_of_lifecycles
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.events import (
-    finish,
-    look_at_timer,
-    process_node_event,
-    submit_next,
-)
-from gridsched.engine.nodes.passes import scheduling_pass
+from gridsched.engine.nodes.events import finish, process_lifecycles, process_node_event
 from gridsched.engine.nodes.queue import correct, next_end, next_expected_end
+from gridsched.engine.passes import scheduling_pass
 from gridsched.engine.records import FOREVER, Backfilling
 from gridsched.engine.reference import by_reference
 
 _EASY = int(Backfilling.EASY)
-
-
-@inline
-def _next_submission(a: NodeArrays) -> int:
-    """When the next job is submitted."""
-    arrival = a.state[0]["arrival"]
-    return a.jobs[arrival]["submit"] if arrival < len(a.jobs) else FOREVER
-
-
-@inline
-def _next_timer(a: NodeArrays) -> int:
-    """When the next timer is due."""
-    return a.timers[0]["key"] if a.state[0]["timers"] > 0 else FOREVER
 
 
 @inline
@@ -46,16 +29,15 @@ def _next_node_event(a: NodeArrays) -> int:
 
 
 @inline
-def _next_instant(a: NodeArrays) -> int:
-    """When something happens next."""
-    now = min(next_end(a), next_expected_end(a), _next_submission(a))
-    return min(now, _next_timer(a), _next_node_event(a), a.state[0]["planned"])
+def next_on_nodes(a: NodeArrays) -> int:
+    """When something happens next that is not told by users."""
+    return min(next_end(a), next_expected_end(a), _next_node_event(a), a.state[0]["planned"])
 
 
 @noinline
-def _process_events(a: NodeArrays, now: int, options: NodeOptions) -> None:
-    """All that happens at an instant before its scheduling pass."""
-    state, store = a.state[0], a.store[0]
+def process_on_nodes(a: NodeArrays, now: int, options: NodeOptions) -> None:
+    """Ends, outrun estimates and what happens to nodes at an instant."""
+    store = a.store[0]
     while next_end(a) == now:
         j = a.ending[0]["job"]
         store["ending"] = heap.pop(a.ending, store["ending"])
@@ -66,21 +48,13 @@ def _process_events(a: NodeArrays, now: int, options: NodeOptions) -> None:
         correct(a, j, now, options)
     while _next_node_event(a) == now:
         process_node_event(a, now, options)
-    # those who give up have the larger numbers, so they come after those who enter
-    while _next_timer(a) == now and a.timers[0]["job"] < len(a.jobs):
-        look_at_timer(a, now, options)
-    while _next_submission(a) == now:
-        submit_next(a, now, options)
-    while _next_timer(a) == now:
-        look_at_timer(a, now, options)
-    state["changed"] |= state["planned"] <= now
+    a.state[0]["changed"] |= a.state[0]["planned"] <= now
 
 
 @inline
 def _is_done(a: NodeArrays) -> bool:
     """Whether nothing can happen to jobs any more."""
-    state = a.state[0]
-    if state["arrival"] < len(a.jobs) or state["timers"] > 0 or state["waiting"] > 0:
+    if next_of_lifecycles(a.lifecycles) < FOREVER or a.state[0]["waiting"] > 0:
         return False
     return next_end(a) == FOREVER
 
@@ -100,8 +74,9 @@ def schedule(bundle: NodeArrays, options: NodeOptions, score: Any) -> bool:
             if a.store[0]["short"] > 0:
                 return False
             state["changed"] = False
-        now = _next_instant(a)
+        now = min(next_on_nodes(a), next_of_lifecycles(a.lifecycles))
         if now == FOREVER or _is_done(a):
             return True
         state["now"] = now
-        _process_events(a, now, options)
+        process_on_nodes(a, now, options)
+        process_lifecycles(a, now, options)

@@ -140,8 +140,8 @@ class Simulator:
         self._fates = np.where(self._against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
         g, local = self._grid.allocate(records, submission.records(), self._against > 0)
         sizes = {
-            "alive": local.waiting.shape[1],
-            "room": 2 * local.waiting.shape[1],
+            "alive": local.real.waiting.shape[1],
+            "room": 2 * local.real.waiting.shape[1],
             "clusters": len(clusters),
             "calls": _FIRST_CALLS,
             "jobs": len(submission),
@@ -164,7 +164,7 @@ class Simulator:
         """Give each array that is full more room."""
         local = grid.with_room(self._arrays.local)
         calls = int(self._state["calls"]) + 1
-        alive, room = local.waiting.shape[1], len(self._arrays.calls)
+        alive, room = local.real.waiting.shape[1], len(self._arrays.calls)
         sizes = {"alive": alive, "room": 2 * alive, "calls": room if calls <= room else 2 * room}
         self._keep(grow(self._arrays._replace(local=local), sizes))
 
@@ -216,7 +216,7 @@ class Simulator:
         maintenance that it is in), pieces (jobs that run there) and others.
         """
         site = self._arrays.local.sites[cluster]
-        view: NDArray[Any] = self._arrays.local.nodes[site["node"] : site["node"] + site["nodes"]].view()
+        view: NDArray[Any] = self._arrays.local.real.nodes[site["node"] : site["node"] + site["nodes"]].view()
         view.flags.writeable = False
         return view
 

@@ -288,7 +288,7 @@ class Simulation:
                 self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
             else:
                 self._local = node_clusters.with_room(self._local)
-        scores.check_order(self._order, self._grid.state if self._nodes is None else self._local.state)
+        scores.check_order(self._order, self._grid.state if self._nodes is None else self._local.real.state)
         if stop == self_scheduling.Stop.FAILED:
             job = int(np.flatnonzero(self._grid.cluster == self_scheduling.NOT_A_NUMBER)[0])
             asked = self._jobs[job]
@@ -340,7 +340,7 @@ class Simulation:
         One that has been killed has not ended.
         """
         if self._nodes is not None:
-            known = self._local.jobs[0][jobs]
+            known = self._local.real.jobs[jobs]
             return np.where((known["start"] >= 0) | (known["done"] != 0), known["end"], -1)
         entry = self._grid.entry[jobs]
         starts = np.where(entry >= 0, self._local.starts[0, entry], -1)

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.records import FOREVER, RecordArray
+from gridsched.engine.records import RecordArray
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.job_outcomes import dependents_in
+from gridsched.systems.job_outcomes import JobOutcome, lifecycles_of, outcomes_on_nodes
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     NodeUse,
     asked_for,
-    count_reasons,
     events_of,
     executed,
     limits_of,
     nodes_of,
     partitions_of,
+    priorities_of,
     reach_of,
     reasons_against,
     times_of,
     user_numbers,
     with_checkpoints,
 )
-from gridsched.workloads.dependencies import FAILED_STATUS
-from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
 
@@ -42,51 +39,45 @@ class NodeRun(NodeUse):
 
     start_time: Integers
     end_time: Integers
-    fate: Integers
-    killed: Integers
-    extra: Integers
-    eligible: Integers
     predicted: Integers
-    reasons: dict[str, int]
+    against: NDArray[np.int8]
     corrections: int
+    outcomes: JobOutcome
 
 
 def run_on_nodes(
-    cluster: Cluster,
-    policy: LocalPolicy,
-    submission: Submission,
-    own: Integers,
-    index: int,
-    seed: int,
+    cluster: Cluster, policy: LocalPolicy, submission: Submission, own: Integers, index: int
 ) -> NodeRun:
     """Run some of the jobs of a submission on one cluster."""
     nodes, names, unit = nodes_of(cluster)
-    part = _Part.of(submission, own)
-    jobs = _jobs(part, cluster, nodes, unit)
-    partition = partitions_of(part.workload, cluster)
+    workload = submission.workload.select(own)
+    partition = partitions_of(workload, cluster)
     allowed, where = reach_of(cluster, nodes, names, partition)
+    jobs = asked_for(workload, cluster, nodes, unit)
     jobs["where"] = where
-    requested = np.asarray(part.workload.requested_time, np.int64)
-    against = reasons_against(jobs, part.workload, cluster, nodes, allowed, partition, requested)
-    _take_for_run_times(jobs, policy, cluster)
-    jobs["fate"] = np.where(against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
+    jobs["submit"], jobs["user"] = workload.submit_time, user_numbers(workload)
+    jobs["work"], jobs["given"] = submission.run_time[own], submission.estimate[own]
+    jobs["run"], jobs["limit"] = (with_checkpoints(jobs[name], cluster) for name in ("work", "given"))
+    jobs["estimate"] = jobs["limit"]
+    requested = np.asarray(workload.requested_time, np.int64)
+    against = reasons_against(jobs, workload, cluster, nodes, allowed, partition, requested)
+    jobs["guess"] = _taken_for(policy, jobs)
+    jobs["predicted"], jobs["estimate"] = jobs["guess"], with_checkpoints(jobs["guess"], cluster)
     jobs["shape"] = np.unique(jobs[ASKED_NAMES], return_inverse=True)[1].reshape(-1)
     events, windows, outages = events_of(cluster, names)
-    dependents, first = dependents_in(part.workload)
-    jobs["unmet"] = 1 + np.bincount(dependents["job"], minlength=len(jobs))
-    limits, limited = limits_of(part.workload, cluster.limits)
-    priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)[partition]
+    lives = lifecycles_of(replace(submission, workload=workload), against > 0)
+    limits, limited = limits_of(workload, cluster.limits)
+    priority = priorities_of(cluster)[partition]
     a = schedule_on_nodes(
         NodeWorkload(
             jobs=jobs,
-            labels=labels_of(part.workload),
+            labels=labels_of(workload),
             nodes=nodes,
             allowed=allowed,
             priority=priority,
             events=events,
             windows=windows,
-            dependents=dependents,
-            first_dependent=first,
+            lifecycles=lives,
             limits=limits,
             limited=limited,
         ),
@@ -95,22 +86,15 @@ def run_on_nodes(
         placement=cluster.placement,
         requeue=cluster.requeue,
         checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
-        seed=seed,
+        seed=submission.seed,
     )
     segments, pieces = executed(a.executions[: a.store["executions"][0]], index)
     start, end = times_of(segments, len(jobs))
-    fate = jobs["fate"].astype(np.int64)
-    fate[(fate == int(Fate.COMPLETED)) & (jobs["done"] == 0)] = int(Fate.STARVED)
-    left = np.isin(fate, [int(Fate.GAVE_UP)])
-    lost = fate == int(Fate.LOST)
+    segments["job"] = own[segments["job"]]
     return NodeRun(
         start_time=start,
-        end_time=np.where(left, -1, end),
-        fate=fate,
-        killed=a.killed,
-        # work that a lost job never did, and work that was done twice
-        extra=(a.extra - np.where(lost | ((fate == int(Fate.STARVED)) & (start >= 0)), jobs["work"], 0)),
-        eligible=jobs["eligible"].astype(np.int64),
+        end_time=end,
+        outcomes=outcomes_on_nodes(lives.jobs, jobs, np.asarray(workload.processors, np.int64)),
         predicted=jobs["predicted"].astype(np.int64),
         segments=segments,
         pieces=pieces,
@@ -121,53 +105,13 @@ def run_on_nodes(
         limits=limits,
         limited=limited,
         priority=priority,
-        reasons=count_reasons(against),
+        against=against,
         corrections=int(a.state["corrections"][0]),
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Part:
-    """The jobs of one cluster."""
-
-    workload: Workload
-    run_time: Integers
-    estimate: Integers
-
-    @classmethod
-    def of(cls, submission: Submission, own: Integers) -> _Part:
-        workload = submission.workload.select(own)
-        return cls(
-            workload=workload,
-            run_time=submission.run_time[own],
-            estimate=submission.estimate[own],
-        )
-
-
-def _jobs(part: _Part, cluster: Cluster, nodes: RecordArray, unit: int) -> RecordArray:
-    """Jobs as the engine wants them."""
-    workload = part.workload
-    jobs = asked_for(workload, cluster, nodes, unit)
-    jobs["submit"] = workload.submit_time
-    jobs["work"], jobs["guess"], jobs["given"] = part.run_time, part.estimate, part.estimate
-    for length, work in (("run", "work"), ("estimate", "guess"), ("limit", "given")):
-        jobs[length] = with_checkpoints(jobs[work], cluster)
-    jobs["user"] = user_numbers(workload)
-    gives_up = workload.gives_up_time
-    never = np.full(len(jobs), FOREVER)
-    jobs["gives_up"] = never if gives_up is None else np.where(gives_up >= 0, gives_up, never)
-    jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
-    for name in ("entry", "piece", "start", "end"):
-        jobs[name] = -1
-    jobs["plan"] = FOREVER
-    return jobs
-
-
-def _take_for_run_times(jobs: RecordArray, policy: LocalPolicy, cluster: Cluster) -> None:
-    """Let jobs be as long as the policy takes them to be before it knows more."""
-    if policy.prediction == "double":
-        jobs["guess"] = 2 * jobs["given"]
-    elif policy.prediction == "actual":
-        jobs["guess"] = np.maximum(jobs["work"], 1)
-    jobs["estimate"] = with_checkpoints(jobs["guess"], cluster)
-    jobs["predicted"] = jobs["guess"]
+def _taken_for(policy: LocalPolicy, jobs: RecordArray) -> Integers:
+    """What the policy takes for run times before it knows more."""
+    taken: dict[str, Integers] = {"double": 2 * jobs["given"], "actual": np.maximum(jobs["work"], 1)}
+    guess: Integers = taken.get(policy.prediction, jobs["given"])
+    return guess

@@ -22,13 +22,13 @@ from gridsched.policies.local import (
     schedule_with_predictions,
 )
 from gridsched.policies.scores import SCORE
-from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece, of_tasks
+from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
-from gridsched.systems.job_outcomes import JobOutcome, outcome_variables
+from gridsched.systems.job_outcomes import JobOutcome
 from gridsched.systems.local.nodes import run_on_nodes
-from gridsched.systems.node_records import needs_nodes, node_variables, predicted_variable
-from gridsched.workloads.table import Workload, add_counts
+from gridsched.systems.node_records import needs_nodes, node_results, predicted_variable
+from gridsched.workloads.table import Workload
 
 
 @dataclass(frozen=True)
@@ -145,51 +145,27 @@ class Local(Scheduler):
         for index, (cluster, policy) in enumerate(zip(clusters, policies, strict=True)):
             own = np.flatnonzero(submission.home == index)
             if len(own):
-                run = run_on_nodes(cluster, policy, submission, own, index, submission.seed)
-                runs.append((index, cluster, own, run))
-        columns = {name: np.full(jobs, NO_TIME, np.int64) for name in ("start_time", "end_time", "fate")}
-        columns |= {name: np.zeros(jobs, np.int64) for name in ("killed", "extra", "eligible")}
-        columns["predicted"] = submission.estimate.copy()
-        segments: list[RecordArray] = []
-        first: list[int] = []
-        reasons: dict[str, int] = {}
+                runs.append((index, cluster, own, run_on_nodes(cluster, policy, submission, own, index)))
+        names = ("start_time", "end_time", "predicted", "against")
+        columns = {name: np.zeros(jobs, np.int64) for name in (*names, *JobOutcome.__dataclass_fields__)}
         for _, _, own, run in runs:
             for name, values in columns.items():
-                values[own] = getattr(run, name)
-            first.append(sum(len(each) for each in segments))
-            segments.append(run.segments.copy())
-            segments[-1]["job"] = own[run.segments["job"]]
-            reasons = add_counts(reasons, run.reasons)
-        whole = np.concatenate(segments)
-        size = np.asarray(workload.processors, np.int64)
-        told, counted = outcome_variables(
-            workload,
-            JobOutcome(
-                fate=columns["fate"],
-                killed=columns["killed"],
-                extra_work=columns["extra"] * size,
-                eligible_time=columns["eligible"],
-            ),
-        )
-        variables: dict[str, Variable] = {
-            **of_tasks(size[whole["job"]]),
-            **node_variables(runs, clusters, jobs, first),
-            **told,
-        }
+                values[own] = (vars(run) | vars(run.outcomes))[name]
+        start_time, end_time, predicted, against = (columns.pop(name) for name in names)
+        segments, variables, counters = node_results(workload, clusters, runs, JobOutcome(**columns), against)
         if any(policy.predicts for policy in policies):
-            variables["predicted_run_time"] = predicted_variable(columns["predicted"])
+            variables["predicted_run_time"] = predicted_variable(predicted)
         return Schedule(
-            start_time=columns["start_time"],
-            end_time=columns["end_time"],
+            start_time=start_time,
+            end_time=end_time,
             run_time=submission.run_time,
             estimate=submission.estimate,
-            segments=whole,
+            segments=segments,
             variables=variables,
             counters={
                 "corrections": sum(run.corrections for *_, run in runs),
                 "policies": ", ".join(policy.name for policy in policies),
-                **counted,
-                **{f"rejected: {reason}": count for reason, count in reasons.items()},
+                **counters,
             },
         )
 

@@ -345,7 +345,6 @@ class Slurm(Scheduler):
                 column[own] = run.end_time if name == "end" else getattr(run.outcome, name)
             reasons = add_counts(reasons, run.jobs.reasons)
         uses = [(index, cluster, own, node_use(run)) for index, cluster, own, run in runs]
-        first = np.cumsum([0, *(len(run.segments) for *_, run in runs)]).tolist()[:-1]
         segments: RecordArray = np.concatenate([run.segments for *_, run in runs])
         segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
         size = np.asarray(workload.processors, np.int64)
@@ -366,7 +365,7 @@ class Slurm(Scheduler):
             segments=segments,
             variables={
                 **of_tasks(size[segments["job"]]),
-                **node_variables(uses, clusters, number, first),
+                **node_variables(uses, clusters, number),
                 **told,
                 **preemption_variables(
                     [(own, run.jobs.tickets.preemption, run.outcome) for _, _, own, run in runs], number

@@ -1,6 +1,6 @@
 """Local schedulers of a dynamic grid: section 3, steps 2 and 3, of Goldman and Queiroz.
 
-The passes are those of the engine, `first_come` and `reserving`, where grid jobs are among the jobs that run.
+The passes are those of the engine, `first_come` and `passes`, where grid jobs are among the jobs that run.
 The first job of the queue starts if its processors are free. If they are not, it waits, and others may
 backfill; or grid jobs make place for it, or it is sent to the grid scheduler. Grid jobs that have been told
 to make place do so at the end of their supersteps, unless the local job starts before.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import first_come, line, reserving, running
+from gridsched.engine import counted, first_come, line, passes, running
 from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.clusters import Order
 from gridsched.engine.jit import as_int64, inline, noinline
@@ -51,15 +51,13 @@ def unmark(g: DynamicGridArrays, i: int) -> None:
 
 
 @inline
-def _policy(
-    g: DynamicGridArrays, i: int, backfilling: int, o: DynamicGridOptions
-) -> reserving.ReservingOptions:
+def _policy(g: DynamicGridArrays, i: int, backfilling: int, o: DynamicGridOptions) -> counted.CountedOptions:
     """Options of a pass of the local scheduler."""
     policy = g.policies[i]
     reservations = int(policy["reservations"]) if backfilling == _EASY else 1
     changing = policy["order"] == _SCORE
     as_queue = policy["queue_as_order"] != 0
-    return reserving.ReservingOptions(backfilling, reservations, o.overrun, False, False, changing, as_queue)
+    return counted.CountedOptions(backfilling, reservations, o.overrun, False, False, changing, as_queue)
 
 
 @inline
@@ -88,7 +86,7 @@ def _pass(
         state["early"] = True
         first_come.scheduling_pass(by_reference(line_of(g, i)), now, backfilling)
     else:
-        reserving.scheduling_pass(by_reference(queue_of(g, i)), now, _policy(g, i, backfilling, o), score)
+        passes.queue_pass(by_reference(queue_of(g, i)), now, _policy(g, i, backfilling, o), score)
     if state["waiting"] < waiting:
         _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == _EASY)
         if g.clusters[i]["yielding"] != 0:
@@ -109,7 +107,7 @@ def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions,
         queue = by_reference(line.row(g.queues, i))
         return int(queue.job[queue.span[0]["first"]])
     c = by_reference(queue_of(g, i))
-    reserving.queue_candidates(c, c.state[0]["waiting"], now, _policy(g, i, _NONE, o), score)
+    passes.list_candidates(c, c.state[0]["waiting"], now, _policy(g, i, _NONE, o), score)
     return int(c.candidates[0]["job"])
 
 
@@ -152,7 +150,7 @@ def leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
     if g.policies[i]["first_come"]:
         first_come.withdraw(by_reference(line_of(g, i)), j)
     else:
-        reserving.withdraw(by_reference(queue_of(g, i)), j)
+        counted.withdraw(by_reference(queue_of(g, i)), j)
 
 
 @inline

@@ -229,7 +229,7 @@ def simulate(bundle: DynamicGridArrays, options: DynamicGridOptions, score: Any)
     """Simulate the grid; return False if it stopped because arrays need more room, else True at the end.
 
     It can be called again after `state.with_room`, and goes on where it stopped. `score` is as in
-    `reserving.schedule`.
+    `local_scheduler.schedule`.
     """
     g, o = by_reference(bundle), by_reference(options)
     clock = g.clock[0]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import bundles, cluster_state, first_come, line, reserving, running
+from gridsched.engine import bundles, cluster_state, counted, first_come, line, running
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import ENTRY, RUN, SCORED, STEP
@@ -285,6 +285,7 @@ class DynamicGridArrays(NamedTuple):
     proxies: Any = column(PROXY, "proxies")
     waiting: Any = column(np.int64, "clusters", "queue")  # jobs that wait where `first_come` is not used
     candidates: Any = column(SCORED, "candidates")  # for one pass at a time
+    later: Any = column(np.int64, "candidates")  # likewise
     steps: Any = column(STEP, "steps")  # likewise
 
 
@@ -350,22 +351,23 @@ def line_of(g: DynamicGridArrays, i: int) -> first_come.FirstComeArrays:
 
 
 @inline
-def queue_of(g: DynamicGridArrays, i: int) -> reserving.ReservingArrays:
-    """A cluster as `reserving` knows it."""
-    return reserving.ReservingArrays(
+def queue_of(g: DynamicGridArrays, i: int) -> counted.CountedArrays:
+    """A cluster as `counted` knows it."""
+    return counted.CountedArrays(
         g.jobs,
         g.labels,
         g.queue_key,
         g.order_key,
-        g.waiting[i],
-        g.candidates,
         g.local_ends[i],
         g.blocks[i],
         g.runs[i],
-        g.steps,
         g.starts,
-        g.starts,  # no plan is kept
         g.state[i],
+        g.waiting[i],
+        g.candidates,
+        g.later,
+        g.steps,
+        g.starts,  # no plan is kept
     )
 
 
