@@ -200,7 +200,7 @@ AnyScheduler: Any = Annotated[
         [Annotated[model, Tag(f"by {name}")] for name, model in scheduler_models().items()],
         Annotated[str, AfterValidator(_known_name), Tag(BY_NAME)]
         | Annotated[
-            FileSchedulerConfig,
+            Any,  # a FileSchedulerConfig, which pydantic would write down twice
             PlainValidator(_read_in_file, json_schema_input_type=CustomSchedulerConfig),
             Tag(_BY_FILE),
         ]

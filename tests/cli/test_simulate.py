@@ -14,6 +14,7 @@ import gridsched as gs
 from gridsched import results
 from gridsched.policies.local import POLICIES
 from gridsched.simulation import simulate
+from tests.conftest import REPOSITORY
 from tests.support.logs import KTH, row, swf
 from tests.support.nodes import jobs_of
 
@@ -124,6 +125,12 @@ def test_jobs_larger_than_the_cluster_are_counted(log: Path, printed: Callable[.
     text = printed("simulate", log, "--processors", 2)
     assert row(text, "left out: larger than the machine") == ["2"]
     assert row(text, "jobs") == ["3"]
+
+
+def test_a_class_of_a_user_is_one_more_policy(log: Path, printed: Callable[..., str]) -> None:
+    own = REPOSITORY / "config" / "schedulers" / "example.py"
+    text = printed("simulate", log, "--policy", f"easy,{own}:Easy")
+    assert row(text, "Easy") == row(text, "easy")
 
 
 def test_a_score_is_the_queue_order_of_a_policy(

@@ -1,0 +1,102 @@
+"""Schedulers of users in studies: classes in files, with parameters, checked and made anew with the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridsched.experiments.config import load_study
+from gridsched.experiments.kinds.local_policies import LocalStudy
+from gridsched.experiments.schedulers import scheduler_made
+from gridsched.experiments.tasks import OwnFile
+from tests.conftest import REPOSITORY
+from tests.support.studies import message_about, run_study
+
+EXAMPLE = "config/schedulers/example.py"
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of files are seen from the working directory."""
+    monkeypatch.chdir(REPOSITORY)
+
+
+def study_with(*schedulers: Any, **changes: Any) -> dict[str, Any]:
+    """A small study of local policies."""
+    return {
+        "name": "own",
+        "title": "Own",
+        "question": "Is it there?",
+        "scenarios": [{"name": "busy", "synthetic": {"machine": "M3", "jobs": 80, "load_scale": 1.3}}],
+        "schedulers": ["easy", *schedulers],
+        "replicates": 2,
+        **changes,
+    }
+
+
+def test_a_place_alone_is_a_scheduler_with_the_name_of_its_class() -> None:
+    study = LocalStudy.model_validate(study_with(f"{EXAMPLE}:Easy"))
+    assert study.labels == ["easy", "Easy"]
+    assert scheduler_made(study.schedulers[1]).depth == 1000
+
+
+def test_a_list_of_values_makes_a_scheduler_of_each() -> None:
+    written = {"name": "limited", "scheduler": f"{EXAMPLE}:Easy", "depth": [1, 5]}
+    study = LocalStudy.model_validate(study_with(written))
+    assert study.labels == ["easy", "limited, depth 1", "limited, depth 5"]
+    assert [scheduler_made(each).depth for each in study.schedulers[1:]] == [1, 5]
+
+
+def test_it_runs_and_equals_the_built_in_policy(tmp_path: Path) -> None:
+    study = LocalStudy.model_validate(study_with(f"{EXAMPLE}:Easy"))
+    dataset = run_study(study, tmp_path, seed=1)
+    waits = dataset.wait_time_mean.sel(group="all jobs")
+    assert (waits.sel(scheduler="Easy") == waits.sel(scheduler="easy")).all()
+
+
+def test_its_file_is_an_input_of_its_tasks() -> None:
+    study = LocalStudy.model_validate(study_with(f"{EXAMPLE}:Easy"))
+    inputs = {
+        each.file
+        for task in study.experiment(1).tasks
+        if "Easy" in task.name
+        for each in task.inputs
+        if isinstance(each, OwnFile)
+    }
+    assert inputs == {EXAMPLE}
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ({"scheduler": f"{EXAMPLE}:Easy", "depht": 3}, "depht: unknown key; did you mean depth?"),
+        ({"scheduler": f"{EXAMPLE}:Easy", "depth": "deep"}, "depth: found 'deep'; write a whole number"),
+        ({"scheduler": f"{EXAMPLE}:Hard"}, "has no class Hard"),
+        ({"scheduler": "nowhere.py:Easy"}, "there is no file nowhere.py"),
+    ],
+)
+def test_mistakes_are_said(written: dict[str, Any], found: str, tmp_path: Path) -> None:
+    message = message_about(tmp_path, study_with({"name": "mine", **written}))
+    assert "schedulers[mine]" in message
+    assert found in message
+
+
+def test_a_grid_scheduler_goes_into_the_arena(tmp_path: Path) -> None:
+    text = f"""
+name: own-arena
+title: Own
+question: Is it there?
+kind: arena
+scenarios:
+  - name: two
+    clusters:
+      - {{ name: A, synthetic: {{ machine: M4, jobs: 60 }} }}
+      - {{ name: B, synthetic: {{ machine: M5, jobs: 60 }} }}
+schedulers: [local, {{ name: mine, scheduler: "{EXAMPLE}:ShortestWait", patience: 60 }}]
+replicates: 2
+"""
+    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
+    dataset = run_study(load_study(tmp_path / "study.yaml"), tmp_path, seed=1)
+    assert (dataset.response_time_mean.sel(scheduler="mine", group="all jobs") > 0).all()
