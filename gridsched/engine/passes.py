@@ -103,14 +103,17 @@ def _keeps_waiting(a: Any, j: int, now: int, options: Any) -> bool:
 
 
 @inline
-def _try_in_queue_order(a: Any, size: int, now: int, options: Any) -> int:
-    """Start jobs in queue order until enough are held; list those to be tried later, return how many."""
+def _try_in_queue_order(a: Any, size: int, now: int, options: Any) -> tuple[int, int]:
+    """Start jobs in queue order until all are held up; return how many are left, and how many come later.
+
+    Those that are held up before, since they share no nodes with others, are listed in `later`.
+    """
     later = 0
     all_held = False
     fresh = _count_fresh(a)
     if fresh == 0:
-        return 0
-    while size > 0 and not ((all_held and options.backfilling == _NONE) or resources.is_over(a)):
+        return 0, 0
+    while size > 0 and not (all_held or resources.is_over(a)):
         item = a.candidates[0]["job"]
         j = resources.job_of(a, item)
         fresh -= int(not resources.is_refused(a, j))
@@ -122,18 +125,39 @@ def _try_in_queue_order(a: Any, size: int, now: int, options: Any) -> int:
             if options.backfilling == _EASY and fresh > 0:
                 resources.reserve(a, j, now, FOREVER, options)
         size = heap.pop(a.candidates, size)
+    return size, later
+
+
+@inline
+def _put_off(a: Any, size: int, later: int) -> int:
+    """List the jobs that are left in `later`, too, in queue order; return how many these are then."""
+    while size > 0:
+        a.later[later] = a.candidates[0]["job"]
+        later += 1
+        size = heap.pop(a.candidates, size)
     return later
 
 
 @inline
-def _try_later(a: Any, later: int, now: int, options: Any) -> None:
-    """Start jobs in backfill order that fit beside what is planned."""
-    size = 0
-    for k in range(later):
-        j = resources.job_of(a, a.later[k])
+def _in_backfill_order(a: Any, size: int, later: int, options: Any) -> int:
+    """Heap of the jobs that are left and could fit, in backfill order; return its size."""
+    if later > 0:
+        later = _put_off(a, size, later)
+        size = later
+    kept = 0
+    for k in range(size):
+        item, key = a.candidates[k]["job"], a.candidates[k]["key"]
+        if later > 0:
+            item, key = a.later[k], float(k)
+        j = resources.job_of(a, item)
         if not resources.is_refused(a, j):
-            key = float(k) if options.queue_as_order else a.order_key[j]
-            size = heap.push(a.candidates, size, key, a.later[k])
+            kept = heap.push(a.candidates, kept, key if options.queue_as_order else a.order_key[j], item)
+    return kept
+
+
+@inline
+def _backfill(a: Any, size: int, now: int, options: Any) -> None:
+    """Start jobs in backfill order that fit beside what is planned."""
     while size > 0 and not resources.is_over(a):
         j = resources.job_of(a, a.candidates[0]["job"])
         size = heap.pop(a.candidates, size)
@@ -148,9 +172,9 @@ def queue_pass(a: Any, now: int, options: Any, score: Any) -> None:
         return
     resources.begin_pass(a, now, options)
     size = list_candidates(a, a.state[0]["waiting"], now, options, score)
-    later = _try_in_queue_order(a, size, now, options)
+    size, later = _try_in_queue_order(a, size, now, options)
     if options.backfilling != _NONE:
-        _try_later(a, later, now, options)
+        _backfill(a, _in_backfill_order(a, size, later, options), now, options)
     resources.end_pass(a, options)
     drop_started(a)
 
