@@ -1052,6 +1052,18 @@ def live(g: GridArrays, local: LocalArrays, now: int) -> None:
 
 
 @inline
+def let_leave(g: GridArrays, local: LocalArrays, now: int) -> int:
+    """Nobody gives up."""
+    return 0
+
+
+@inline
+def is_changing(local: LocalArrays) -> bool:
+    """Whether anything happens to clusters besides jobs."""
+    return False
+
+
+@inline
 def next_entering(g: GridArrays, local: LocalArrays, now: int, requests: int) -> int:
     """The next job that enters now, the first one of those of its user's; -1 if there is none."""
     clock = g.clock[0]

@@ -21,6 +21,7 @@ from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.cluster_state import STATE as CLUSTER_STATE
 from gridsched.engine.clusters import CLOCK as GRID_CLOCK
 from gridsched.engine.clusters import (
+    NOWHERE,
     UNDECIDED,
     GridArrays,
     Order,
@@ -807,16 +808,23 @@ def live(g: GridArrays, local: NodeClusters, now: int) -> None:
         clock["leaving"] += job_lifecycle.let_give_up(of_jobs, now, local.leaving[clock["leaving"] :])
 
 
-@inline
-def leaving(g: GridArrays, local: NodeClusters) -> int:
-    """How many jobs are given up now, see `leaving_job`."""
-    return int(local.clock[0]["leaving"])
+@noinline
+def let_leave(g: GridArrays, local: NodeClusters, now: int) -> int:
+    """Take jobs whose users give up now out of local queues; return how many there are."""
+    clock = local.clock[0]
+    for k in range(clock["leaving"]):
+        first = local.leaving[k] * clock["requests"]
+        for j in range(first, first + clock["requests"]):
+            if g.entry[j] >= 0:
+                withdraw(g, local, j, g.cluster[j], now)
+            g.cluster[j] = NOWHERE
+    return int(clock["leaving"])
 
 
 @inline
-def leaving_job(g: GridArrays, local: NodeClusters, k: int) -> int:
-    """A job that is given up now, the first one of those of its user's."""
-    return int(local.leaving[k] * local.clock[0]["requests"])
+def is_changing(local: NodeClusters) -> bool:
+    """Whether anything happens to clusters besides jobs."""
+    return True
 
 
 @inline

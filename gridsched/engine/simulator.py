@@ -263,13 +263,10 @@ def _take_back(a: Simulated) -> None:
 @inline
 def _let_leave(a: Simulated, now: int) -> None:
     """Let those whose users give up now wait no longer."""
-    for k in range(grid.leaving(a.g, a.local)):
-        j = grid.leaving_job(a.g, a.local, k)
-        place = _place_of(a, j)
+    for k in range(grid.let_leave(a.g, a.local, now)):
+        place = _place_of(a, a.local.leaving[k])
         if place >= 0:
             _take_out(a, place)
-        elif a.g.entry[j] >= 0:
-            grid.withdraw(a.g, a.local, j, a.g.cluster[j], now)
 
 
 @inline

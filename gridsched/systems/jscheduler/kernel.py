@@ -17,14 +17,12 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from gridsched.engine import grid, node_clusters
+from gridsched.engine import grid
 from gridsched.engine.clusters import NOWHERE, GridArrays
 from gridsched.engine.grid import Local
 from gridsched.engine.jit import as_int64, inline, jit, noinline
-from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
-from gridsched.engine.type_dispatch import TypeDispatch
 
 
 class SelfSchedulingMetric(IntEnum):
@@ -299,24 +297,6 @@ def _submit(
 # --- users who give up ----------------------------------------------------------------------------
 
 
-@inline
-def _nobody_leaves(g: GridArrays, local: Local, now: int) -> None:
-    """Let all jobs stay."""
-
-
-@noinline
-def _those_who_give_up_leave(g: GridArrays, local: NodeClusters, now: int) -> None:
-    """Take jobs whose users give up now out of their local queues."""
-    for k in range(node_clusters.leaving(g, local)):
-        j = node_clusters.leaving_job(g, local, k)
-        if g.entry[j] >= 0:
-            node_clusters.withdraw(g, local, j, g.cluster[j], now)
-        g.cluster[j] = NOWHERE
-
-
-_let_leave = TypeDispatch(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
-
-
 # --- the clock ------------------------------------------------------------------------------------
 
 
@@ -341,7 +321,7 @@ def schedule(
             return _NEEDS_ROOM
         grid.finish_due(g, local, now, options)
         grid.live(g, local, now)
-        _let_leave(g, local, now)
+        grid.let_leave(g, local, now)
         if not _submit(g, d, local, now, options, score):
             return _FAILED
         grid.pass_where_due(g, local, now, options, score)

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gridsched.engine import grid, node_clusters
+from gridsched.engine import grid
 from gridsched.engine.clusters import NOWHERE, GridArrays
 from gridsched.engine.grid import Local
 from gridsched.engine.jit import inline, jit, noinline
-from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
-from gridsched.engine.type_dispatch import TypeDispatch
 
 _BEHIND = 2.0**40
 """Added to the key of a request that home jobs precede; more than any key of the orders that allow it."""
@@ -129,29 +127,6 @@ def _pass_everywhere(
                 grid.pass_on(g, local, m, now, options, score)
 
 
-@inline
-def _nobody_leaves(
-    g: GridArrays, jobs: RequestArrays, local: Local, now: int, options: MultipleRequestsOptions
-) -> None:
-    """Let all jobs stay."""
-
-
-@noinline
-def _those_who_give_up_leave(
-    g: GridArrays, jobs: RequestArrays, local: NodeClusters, now: int, options: MultipleRequestsOptions
-) -> None:
-    """Withdraw all requests of the jobs whose users give up now."""
-    for k in range(node_clusters.leaving(g, local)):
-        first = node_clusters.leaving_job(g, local, k)
-        for r in range(first, first + options.requests):
-            if g.entry[r] >= 0:
-                node_clusters.withdraw(g, local, r, g.cluster[r], now)
-            g.cluster[r] = NOWHERE
-
-
-_let_leave = TypeDispatch(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
-
-
 @jit
 def schedule(
     g: GridArrays, jobs: RequestArrays, local: Local, options: MultipleRequestsOptions, score: Any
@@ -167,6 +142,6 @@ def schedule(
             return False
         grid.finish_due(g, local, now, options)
         grid.live(g, local, now)
-        _let_leave(g, jobs, local, now, options)
+        grid.let_leave(g, local, now)
         _submit(g, jobs, local, now, options, score)
         _pass_everywhere(g, jobs, local, now, options, score)

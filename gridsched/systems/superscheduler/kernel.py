@@ -36,14 +36,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import grid, heap, node_clusters
+from gridsched.engine import grid, heap
 from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays
 from gridsched.engine.grid import Local
 from gridsched.engine.jit import inline, jit, noinline
-from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
-from gridsched.engine.type_dispatch import TypeDispatch
 
 
 class Scheme(IntEnum):
@@ -565,13 +563,7 @@ def _forget_volunteers(s: Superschedulers) -> None:
 
 
 @inline
-def _every_job_starts(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
-    """Whether jobs that wait will start, so that there is something to wait for."""
-    return True
-
-
-@inline
-def _something_may_change(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
+def _something_may_change(s: Superschedulers, options: SuperschedulerOptions) -> bool:
     """Whether checks and answers may still find what was not known when anything else happened last.
 
     Shares of processors are averages over less than two sigma; each job may ask once; partners may answer
@@ -587,49 +579,16 @@ def _something_may_change(s: Superschedulers, local: Local, options: Superschedu
     return clock["check"] <= last + 2 * options.sigma + asking + options.migration_delay
 
 
-_is_worth_waiting = TypeDispatch(_every_job_starts, _something_may_change, NodeClusters)
-
-
-@inline
-def _central_decides_once(local: Local) -> bool:
-    """Whether under CENTRAL every job is sent to a cluster at once."""
-    return True
-
-
-@inline
-def _central_decides_again(local: Local) -> bool:
-    """Whether under CENTRAL every job is sent to a cluster at once."""
-    return False
-
-
-_decides_once = TypeDispatch(_central_decides_once, _central_decides_again, NodeClusters)
-
-
-@inline
-def _nobody_leaves(g: GridArrays, s: Superschedulers, local: Local, now: int) -> None:
-    """Let all jobs stay."""
-
-
 @noinline
-def _those_who_give_up_leave(g: GridArrays, s: Superschedulers, local: NodeClusters, now: int) -> None:
-    """Take jobs whose users give up now out of grid queue, transit or local queue.
-
-    A grid scheduler that waits for answers about one goes on to wait.
-    """
-    for k in range(node_clusters.leaving(g, local)):
-        j = node_clusters.leaving_job(g, local, k)
-        if g.entry[j] >= 0:
-            node_clusters.withdraw(g, local, j, g.cluster[j], now)
-        g.cluster[j] = NOWHERE
-        s.marked[j] = False
-        kept = 0
-        for place in range(s.clock[0]["queued"]):
-            s.waiting[kept] = s.waiting[place]
-            kept += int(s.waiting[place] != j)
-        s.clock[0]["queued"] = kept
-
-
-_let_leave = TypeDispatch(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
+def _forget_who_left(g: GridArrays, s: Superschedulers) -> None:
+    """Let jobs whose users gave up wait in no grid queue any more."""
+    kept = 0
+    for place in range(s.clock[0]["queued"]):
+        j = s.waiting[place]
+        s.waiting[kept] = j
+        kept += int(g.cluster[j] != NOWHERE)
+        s.marked[j] &= g.cluster[j] != NOWHERE
+    s.clock[0]["queued"] = kept
 
 
 # --- the clock ------------------------------------------------------------------------------------
@@ -648,7 +607,7 @@ def _next_instant(g: GridArrays, s: Superschedulers, local: Local, options: Supe
         now = min(now, s.timers[0]["key"])
     if now == moves and now < FOREVER:
         clock["moved"] = now
-    if moves == FOREVER and not _is_worth_waiting(s, local, options):
+    if moves == FOREVER and grid.is_changing(local) and not _something_may_change(s, options):
         return FOREVER
     return now
 
@@ -664,7 +623,7 @@ def _is_check(
     due = clock["check"] == now
     clock["check"] = (now // options.sigma + 1) * options.sigma
     if options.scheme == _CENTRAL:
-        return due and not _decides_once(local)
+        return due and grid.is_changing(local)
     return due and _SENDER <= options.scheme <= _SYMMETRIC
 
 
@@ -696,7 +655,8 @@ def schedule(
             _measure(g, s, local, now, options.sigma)
         grid.finish_due(g, local, now, options)
         grid.live(g, local, now)
-        _let_leave(g, s, local, now)
+        if grid.let_leave(g, local, now) > 0:
+            _forget_who_left(g, s)
         changed = _land(g, s, local, now, options, score)
         check = _is_check(g, s, local, now, options)
         if check:
