@@ -731,13 +731,22 @@ def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> No
             note_change(g, local, m, now)
 
 
+@inline
+def let_rest(g: GridArrays, local: NodeClusters, m: int) -> None:
+    """Let a cluster on which nobody waits do nothing until something happens to its nodes."""
+    local.real.state[m, 0]["planned"] = FOREVER
+    local.real.state[m, 0]["changed"] = False
+    g.dirty[m] = False
+    g.due[m] = _next_node_event(local, m)
+
+
 @noinline
 def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster, if something changed there."""
     state = local.real.state[m, 0]
     if state["waiting"] == 0:
-        state["planned"] = FOREVER
-        state["changed"] = False
+        let_rest(g, local, m)
+        return
     if state["changed"]:
         rules = rules_of(g, local, m, options.overrun, 0)
         scheduling_pass(by_reference(cluster_of(local, m, 0)), now, rules, score)

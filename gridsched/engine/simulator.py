@@ -5,6 +5,8 @@ of a cluster, or rejects it. A job that was started from the queue and is killed
 was sent goes back to the local queue of its cluster. What happens besides (ends, failures of nodes,
 dependencies, users who give up, local policies) is that of any grid, see `node_clusters`.
 
+Kernels take `sends`: None as long as no job has been sent, so that local policies need not be compiled.
+
 At one instant: ends, outrun estimates, events of nodes, jobs that become eligible, users who give up, the
 decisions of the scheduler, then passes of the local policies. If these start jobs of no length, the instant
 has another round.
@@ -109,6 +111,7 @@ class Reply(IntEnum):
     BOUND = 10
     PAST = 11
     UNKNOWN = 12
+    SENDS = 13
 
 
 _START, _SEND, _WITHDRAW, _REJECT, _KILL, _REQUEUE, _CALL = (int(each) for each in Action)
@@ -117,7 +120,7 @@ _NOT_QUEUED, _NOT_RUNNING = int(Reply.NOT_QUEUED), int(Reply.NOT_RUNNING)
 _NOT_SENT, _NO_CLUSTER = int(Reply.NOT_SENT), int(Reply.NO_CLUSTER)
 _TOO_LARGE, _OVER_LIMIT = int(Reply.TOO_LARGE), int(Reply.OVER_LIMIT)
 _NOT_FREE, _BOUND, _PAST = int(Reply.NOT_FREE), int(Reply.BOUND), int(Reply.PAST)
-_UNKNOWN = int(Reply.UNKNOWN)
+_UNKNOWN, _SENDS = int(Reply.UNKNOWN), int(Reply.SENDS)
 _REFUSED = int(Fate.REFUSED)
 _END, _LOSE = int(Requeue.END), int(Requeue.LOST)
 _FIRST_FIT = int(Placement.FIRST_FIT)
@@ -287,14 +290,25 @@ def _next_instant(a: Simulated) -> int:
     return min(now, a.calls[0]["key"]) if a.state[0]["calls"] > 0 else now
 
 
+@inline
+def _let_all_rest(a: Simulated, now: int) -> None:
+    """What passes of the local policies are where no job has been sent."""
+    for m in range(len(a.g.clusters)):
+        if a.g.due[m] <= now:
+            grid.let_rest(a.g, a.local, m)
+
+
 @noinline
-def _go_on(a: Simulated, options: GridOptions, score: Any) -> int:
+def _go_on(a: Simulated, options: GridOptions, score: Any, sends: Any) -> int:
     """Go on to the next instant at which a scheduler may decide: DECIDE, DONE, or ROOM if that is short."""
     state = a.state[0]
     if state["open"]:
         if not grid.has_room(a.g, a.local, 0, state["now"]):
             return _ROOM
-        grid.pass_where_due(a.g, a.local, state["now"], options, score)
+        if sends is None:
+            _let_all_rest(a, state["now"])
+        else:
+            grid.pass_where_due(a.g, a.local, state["now"], options, score)
         _see_starts(a)
         state["open"] = False
     now = _next_instant(a)
@@ -472,12 +486,14 @@ def _call(a: Simulated, time: int) -> int:
 
 
 @noinline
-def _act(a: Simulated, action: Any, nodes: Any, options: GridOptions, score: Any) -> int:
-    """Do what a scheduler decided: DONE, ROOM where more is needed, or why it is not possible."""
+def _act(a: Simulated, action: Any, nodes: Any, options: GridOptions, score: Any, sends: Any) -> int:
+    """Do what a scheduler decided: DONE, ROOM or SENDS if that is missing, or why it is not possible."""
     kind, j, m = action["kind"], action["job"], action["cluster"]
     if kind == _START:
         return _start(a, j, m, nodes, options)
     if kind == _SEND:
+        if sends is None:
+            return _SENDS
         return _send(a, j, m, options, score)
     if kind == _WITHDRAW:
         return _withdraw(a, j)
@@ -492,15 +508,15 @@ def _act(a: Simulated, action: Any, nodes: Any, options: GridOptions, score: Any
 
 
 @jit
-def go_on(a: Simulated, options: GridOptions, score: Any) -> int:
+def go_on(a: Simulated, options: GridOptions, score: Any, sends: Any) -> int:
     """Go on to the next instant at which a scheduler may decide, see `Reply`."""
-    return _go_on(by_reference(a), options, score)
+    return _go_on(by_reference(a), options, score, sends)
 
 
 @jit
-def act(a: Simulated, actions: Any, nodes: Any, options: GridOptions, score: Any) -> int:
+def act(a: Simulated, actions: Any, nodes: Any, options: GridOptions, score: Any, sends: Any) -> int:
     """Take the first of some actions, see `_act`."""
-    return _act(by_reference(a), actions[0], nodes, options, score)
+    return _act(by_reference(a), actions[0], nodes, options, score, sends)
 
 
 @jit
@@ -522,8 +538,9 @@ def run(
     nodes: Any,
     options: GridOptions,
     score: Any,
+    sends: Any,
 ) -> int:
-    """Simulate to the end under a compiled scheduler: DONE, ROOM, or why its last action is not possible.
+    """Simulate to the end under a compiled scheduler: DONE, ROOM, SENDS, or why an action is not possible.
 
     `decide` writes `actions` and returns how many they are.
     """
@@ -531,11 +548,11 @@ def run(
     state = a.state[0]
     while True:
         while state["acted"] < state["actions"]:
-            outcome = _act(a, actions[state["acted"]], nodes, options, score)
+            outcome = _act(a, actions[state["acted"]], nodes, options, score, sends)
             if outcome != _DONE:
                 return outcome
             state["acted"] += 1
-        outcome = _go_on(a, options, score)
+        outcome = _go_on(a, options, score, sends)
         if outcome != _DECIDE:
             return outcome
         state["acted"] = 0

@@ -17,9 +17,9 @@ True
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numba
 import numpy as np
@@ -151,6 +151,7 @@ class Simulator:
         self._options = GridOptions(overrun_code(submission.conventions.overrun), int(StartPredictions.EXACT))
         self._actions = np.zeros(1, engine.ACTION)
         self._done = False
+        self._sends: Literal[True] | None = None
         self._pinned: Any = None
         self.memory: dict[str, Any] = {}
         self._keep(allocate(engine.Simulated, sizes, g=g, local=local))
@@ -160,6 +161,18 @@ class Simulator:
         self._arrays, self._pinned = arrays, pinned(arrays, self._pinned)
         self._state: Any = arrays.state[0]
 
+    def _call(self, kernel: Any, arguments: Callable[[], tuple[Any, ...]] = tuple) -> int:
+        """Reply of a kernel, with more room and local policies if it wants them."""
+        while True:
+            asked = (self._pinned, *arguments(), self._options, self._compiled_score, self._sends)
+            reply = int(kernel(*asked))
+            if reply == Reply.ROOM:
+                self._make_room()
+            elif reply == Reply.SENDS:
+                self._sends = True
+            else:
+                return reply
+
     def _make_room(self) -> None:
         """Give each array that is full more room."""
         local = grid.with_room(self._arrays.local)
@@ -167,6 +180,8 @@ class Simulator:
         alive, room = local.real.waiting.shape[1], len(self._arrays.calls)
         sizes = {"alive": alive, "room": 2 * alive, "calls": room if calls <= room else 2 * room}
         self._keep(grow(self._arrays._replace(local=local), sizes))
+        if len(self._actions) > 1:
+            self._actions = np.resize(self._actions, len(self._room_for_actions()))
 
     # --- what there is ------------------------------------------------------------------------------
 
@@ -231,12 +246,8 @@ class Simulator:
 
     def advance(self) -> bool:
         """Go on to the next instant at which something happens; False if nothing can happen to jobs."""
-        outcome = int(Reply.ROOM)
-        while outcome == Reply.ROOM and not self._done:
-            outcome = engine.go_on(self._pinned, self._options, self._compiled_score)
-            if outcome == Reply.ROOM:
-                self._make_room()
-        self._done |= outcome == Reply.DONE
+        if not self._done:
+            self._done = self._call(engine.go_on) == Reply.DONE
         return not self._done
 
     def start(self, job: int, cluster: int = 0, nodes: Sequence[int] | NDArray[Any] | None = None) -> None:
@@ -328,11 +339,7 @@ class Simulator:
         """Take an action."""
         self._actions[0] = (kind, job, cluster, time)
         where = _NO_NODES if nodes is None else np.asarray(nodes, np.int64)
-        outcome = int(Reply.ROOM)
-        while outcome == Reply.ROOM:
-            outcome = engine.act(self._pinned, self._actions, where, self._options, self._compiled_score)
-            if outcome == Reply.ROOM:
-                self._make_room()
+        outcome = self._call(engine.act, lambda: (self._actions, where))
         if outcome != Reply.DONE:
             raise self._refused(kind, job, cluster, time, Reply(outcome))
 
@@ -406,23 +413,10 @@ class Simulator:
         if numba.config.DISABLE_JIT:
             self._run_plainly(decision, parameters)
             return
-        outcome = int(Reply.ROOM)
-        actions = self._room_for_actions()
-        while outcome == Reply.ROOM:
-            outcome = engine.run(
-                self._pinned,
-                decision.callback,
-                parameters,
-                actions,
-                _NO_NODES,
-                self._options,
-                self._compiled_score,
-            )
-            if outcome == Reply.ROOM:
-                self._make_room()
-                actions = np.resize(actions, len(self._room_for_actions()))
+        self._actions = self._room_for_actions()
+        outcome = self._call(engine.run, lambda: (decision.callback, parameters, self._actions, _NO_NODES))
         if outcome != Reply.DONE:
-            kind, job, cluster, time = actions[self._state["acted"]].tolist()
+            kind, job, cluster, time = self._actions[self._state["acted"]].tolist()
             raise self._refused(kind, job, cluster, time, Reply(outcome))
         self._done = True
 
