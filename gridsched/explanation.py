@@ -498,11 +498,16 @@ class _Schedule:
         """Jobs that ran at a time beside the job, the widest first."""
         running = self._running(now)
         widest = running[np.argsort(-self.size[running], kind="stable")].tolist()
-        size, start, end = self.size, self.v["start_time"], self.v["end_time"]
         return tuple(
-            Holder(k, int(size[k]), int(start[k]), self._expected_end(k, now), int(end[k]))
-            for k in widest
-            if k != job
+            Holder(
+                job=other,
+                processors=int(self.size[other]),
+                start=int(self.v["start_time"][other]),
+                expected_end=self._expected_end(other, now),
+                end=int(self.v["end_time"][other]),
+            )
+            for other in widest
+            if other != job
         )
 
     # --- who waits when ---------------------------------------------------------------------------
@@ -534,8 +539,9 @@ class _Schedule:
         for left in np.flatnonzero(np.isin(v["fate"], (_GAVE_UP, _STARVED))).tolist():
             ran = v["segment_end"][self._executions(left)].max(initial=self.eligible[left])
             rows.append(np.array([[left, ran, min(self._leaves(left), self.last)]]))
-        waits: Integers = np.concatenate(rows)
-        return waits[(self.eligible[waits[:, 0]] >= 0) & (waits[:, 2] > waits[:, 1])]
+        waits = np.concatenate(rows)
+        # by column, since they are searched at every instant
+        return np.asfortranarray(waits[(self.eligible[waits[:, 0]] >= 0) & (waits[:, 2] > waits[:, 1])])
 
     def _dependencies(self, job: int) -> list[int]:
         """Rows of the dependencies of a job."""
@@ -596,7 +602,8 @@ class _Schedule:
 
     def _entries(self, jobs: Integers, now: int) -> Integers:
         """When jobs entered the queue at their place: again after a kill, if that is the rule."""
-        v, entries = self.v, self.v["eligible_time"].copy()
+        v = self.v
+        entries = v["eligible_time"].copy() if "cluster_requeue" in v else v["eligible_time"]
         if "cluster_requeue" in v:
             goes_last = v["cluster_requeue"][self.cluster[v["segment_job"]]] == "end"
             again = np.flatnonzero(goes_last & (v["segment_end"] <= now))
@@ -652,8 +659,8 @@ class _Schedule:
         times = [v[f"outage_{name}"] for name in ("start", "end", "announced")]
         if self.counted:
             times += [v["submit_time"], np.fromiter(self._corrections(begin, end), np.int64)]
-        inside = np.unique(np.concatenate([v["segment_start"], v["segment_end"], too_long, *times]))
-        return [begin, *inside[(inside > begin) & (inside < end)].tolist()]
+        together = np.concatenate([v["segment_start"], v["segment_end"], too_long, *times])
+        return [begin, *np.unique(together[(together > begin) & (together < end)]).tolist()]
 
     def _reasons(self, job: int, now: int) -> Iterable[str]:
         """Why a waiting job does not run at a time."""
