@@ -12,8 +12,7 @@ from typing import Protocol
 
 import xarray as xr
 
-from gridsched.explanation import Explanation
-from gridsched.node_explanation import REASONS, NodeExplanation
+from gridsched.explanation import REASONS, Explanation, Phase
 from gridsched.policies.local import LocalPolicy
 from gridsched.workloads.clock import moment
 
@@ -77,13 +76,13 @@ class RunNames:
 
 
 def account(
-    why: Explanation | NodeExplanation, run: xr.Dataset, policy: LocalPolicy, names: Names
+    why: Explanation, run: xr.Dataset, policy: LocalPolicy, names: Names
 ) -> tuple[Facts, *tuple[Block, ...]]:
     """Blocks of the account of a job: what happened to it, then what it waited for.
 
     Parameters
     ----------
-    why : Explanation or NodeExplanation
+    why : Explanation
         What is known of the job.
     run : xarray.Dataset
         The run that it is from.
@@ -92,16 +91,9 @@ def account(
     names : Names
         What jobs, users and times are called.
     """
-    if isinstance(why, NodeExplanation):
-        facts = Facts(_facts_on_nodes(why, run, policy, names))
-        return facts, *_waits_on_nodes(why, names)
-    blocks: list[Block] = []
-    if why.phases:
-        blocks += ["Its wait in parts:", _phases(why, policy)]
-        blocks += ["In order:", _timeline(why, policy, names)]
-    if why.holders and why.phases:
-        blocks += [f"Running {_when_held(why)}:", _holders(why, names)]
-    return Facts(_facts(why, run, policy, names)), *blocks
+    facts, waits = (_facts, _waits) if why.counted else (_facts_on_nodes, _waits_on_nodes)
+    rows = [*_asked(why, run, policy, names), *facts(why, names), *_recorded(why)]
+    return Facts(rows), *waits(why, names)
 
 
 def as_text(blocks: Sequence[Block]) -> str:
@@ -141,32 +133,40 @@ def _names_of(indices: Iterable[int], names: Names) -> str:
     return listed([names.job(int(index)) for index in indices])
 
 
-def _facts(why: Explanation, run: xr.Dataset, policy: LocalPolicy, names: Names) -> list[tuple[str, str]]:
-    """What happened to the job."""
-    job = why.job
-    one = run.isel(job=job)
-    run_time, estimate = int(one["run_time"]), int(one["estimate"])
-    recorded = int(one["recorded_wait_time"])
-    asked = int(one["processors"])
-    taken = f", takes {why.processors:,}" if why.processors != asked else ""
-    facts = [
-        ("job", f"{names.job(job)} of user {names.user(job)}"),
+def _asked(why: Explanation, run: xr.Dataset, policy: LocalPolicy, names: Names) -> list[tuple[str, str]]:
+    """Which job it is, and what it asks for."""
+    asked, estimate, run_time = (
+        int(run[name].values[why.job]) for name in ("processors", "estimate", "run_time")
+    )
+    taken = f", takes {why.processors:,}" if why.counted and why.processors != asked else ""
+    return [
+        ("job", f"{names.job(why.job)} of user {names.user(why.job)}"),
         ("asks for", f"{asked:,} processors{taken}, {_span(estimate)}; runs for {_span(run_time)}"),
         ("policy", _policy(policy)),
+    ]
+
+
+def _recorded(why: Explanation) -> list[tuple[str, str]]:
+    """How long it waited in the log, where that says so."""
+    recorded = int(why.run["recorded_wait_time"].values[why.job])
+    return [("recorded", f"the log has it wait for {_span(recorded)}")] if recorded >= 0 else []
+
+
+def _facts(why: Explanation, names: Names) -> list[tuple[str, str]]:
+    """What happened to a job of a cluster whose processors are only counted."""
+    facts = [
         ("submitted", f"{names.time(why.submit_time)}: {_arrival(why)}"),
-        ("expected then", _expected(why, policy, names)),
+        ("expected then", _expected(why, names)),
     ]
     if why.reserved_at is not None and why.reserved_for is not None:
-        facts.append(("reservation", _reservation(why, policy, names)))
-    elif why.phases and policy.backfilling == "easy":
+        facts.append(("reservation", _reservation(why, names)))
+    elif why.phases and why.policy.backfilling == "easy":
         facts.append(("reservation", "none: it never came close enough to the front of the queue"))
     wait = _span(why.start_time - why.submit_time)
     facts.append(("started", f"{names.time(why.start_time)}, after {wait}: {_start(why, names)}"))
     if len(why.overtaken_by):
         overtakers = f"{_jobs(len(why.overtaken_by))} behind it: {_names_of(why.overtaken_by, names)}"
         facts.append(("overtaken by", overtakers))
-    if recorded >= 0:
-        facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
     return facts
 
 
@@ -189,7 +189,7 @@ def _arrival(why: Explanation) -> str:
     return f"{free}, {_jobs(why.waiting)} waiting, {why.ahead:,} of them ahead of it"
 
 
-def _expected(why: Explanation, policy: LocalPolicy, names: Names) -> str:
+def _expected(why: Explanation, names: Names) -> str:
     late = why.start_time - why.expected_start
     then = "as it did" if not late else f"it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
     return (
@@ -197,7 +197,7 @@ def _expected(why: Explanation, policy: LocalPolicy, names: Names) -> str:
     )
 
 
-def _reservation(why: Explanation, policy: LocalPolicy, names: Names) -> str:
+def _reservation(why: Explanation, names: Names) -> str:
     assert why.reserved_at is not None
     assert why.reserved_for is not None
     where = "on arrival" if why.reserved_at == why.submit_time else f"made {names.time(why.reserved_at)}"
@@ -219,16 +219,39 @@ def _start(why: Explanation, names: Names) -> str:
     return f"first in the queue{freed}" if why.phases else "at once, on free processors"
 
 
-def _phases(why: Explanation, policy: LocalPolicy) -> Columns:
-    """Table of what it waited for."""
-    wait = why.start_time - why.submit_time
-    rows = []
-    for first in (False, True):
-        for enough in (False, True):
-            seconds = why.seconds(first=first, enough=enough)
-            if seconds:
-                rows.append((_kind(first, enough, policy), _span(seconds), f"{seconds / wait:.1%}"))
-    return Columns(["waited", "for", "share"], rows)
+def _waits(why: Explanation, names: Names) -> list[Block]:
+    """Tables of what it waited for where processors are only counted, and of the jobs that ran."""
+    if not why.phases:
+        return []
+    kinds = [(first, enough) for first in (False, True) for enough in (False, True)]
+    sums = [(_kind(*kind, why.policy), why.seconds(first=kind[0], enough=kind[1])) for kind in kinds]
+    ordered = [(*_when(phase, names), _kind(phase.first, phase.enough, why.policy)) for phase in why.phases]
+    blocks: list[Block] = [
+        "Its wait in parts:",
+        _shares("waited", sums, why),
+        "In order:",
+        _in_order(["from", "for", "what"], ordered),
+    ]
+    return [*blocks, f"Running {_when_held(why)}:", _holders(why, names)] if why.holders else blocks
+
+
+def _shares(head: str, sums: Iterable[tuple[str, int]], why: Explanation) -> Columns:
+    """Table of how long it waited for what, and which share of its wait that was."""
+    rows = [(text, _span(seconds), f"{seconds / why.wait_time:.1%}") for text, seconds in sums if seconds]
+    return Columns([head, "for", "share"], rows)
+
+
+def _when(phase: Phase, names: Names) -> tuple[str, str]:
+    """When a phase began, and how long it was."""
+    return names.time(phase.start), _span(phase.end - phase.start)
+
+
+def _in_order(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Columns:
+    """Table of the phases, the last ones where there are many."""
+    hidden = len(rows) - _MAX_PHASES
+    if hidden > 0:
+        rows = [(f"({hidden:,} earlier ones)", *[""] * (len(columns) - 1)), *rows[hidden:]]
+    return Columns(columns, rows)
 
 
 def _kind(first: bool, enough: bool, policy: LocalPolicy) -> str:
@@ -238,18 +261,6 @@ def _kind(first: bool, enough: bool, policy: LocalPolicy) -> str:
         return f"{place}, too few processors free"
     kept = {"none": "the first job blocks", "conservative": "others have reservations for them"}
     return f"{place}, processors free, but {kept.get(policy.backfilling, 'a reservation needs them')}"
-
-
-def _timeline(why: Explanation, policy: LocalPolicy, names: Names) -> Columns:
-    """Table of the phases, the last ones where there are many."""
-    rows = [
-        (names.time(phase.start), _span(phase.end - phase.start), _kind(phase.first, phase.enough, policy))
-        for phase in why.phases
-    ]
-    hidden = len(rows) - _MAX_PHASES
-    if hidden > 0:
-        rows = [(f"({hidden:,} earlier ones)", "", ""), *rows[hidden:]]
-    return Columns(["from", "for", "what"], rows)
 
 
 def _when_held(why: Explanation) -> str:
@@ -283,18 +294,9 @@ def _holders(why: Explanation, names: Names) -> Columns:
 # --- on nodes -------------------------------------------------------------------------------------
 
 
-def _facts_on_nodes(
-    why: NodeExplanation, run: xr.Dataset, policy: LocalPolicy, names: Names
-) -> list[tuple[str, str]]:
+def _facts_on_nodes(why: Explanation, names: Names) -> list[tuple[str, str]]:
     """What happened to a job where nodes matter, or jobs leave the queue or wait for others."""
-    one = run.isel(job=why.job)
-    asked, estimate, run_time = (int(one[name]) for name in ("processors", "estimate", "run_time"))
-    facts = [
-        ("job", f"{names.job(why.job)} of user {names.user(why.job)}"),
-        ("asks for", f"{asked:,} processors, {_span(estimate)}; runs for {_span(run_time)}"),
-        ("policy", _policy(policy)),
-        ("submitted", names.time(why.submit_time)),
-    ]
+    facts = [("submitted", names.time(why.submit_time))]
     on = _names_of(why.depends_on, names)
     if why.depends_on and why.eligible_time >= 0:
         facts.append(("eligible", f"{names.time(why.eligible_time)}, when {on} allowed it"))
@@ -302,20 +304,16 @@ def _facts_on_nodes(
         facts.append(("eligible", f"never: it waited for {on}"))
     for number, start in enumerate(why.starts):
         freed = ""
-        if number == 0 and why.freed_by:
+        if number == 0 and len(why.freed_by):
             freed = f", when {_names_of(why.freed_by, names)} ended"
         again = "again " if number else ""
         facts.append(("started", f"{again}{names.time(start)}{freed}"))
     if why.nodes:
-        nodes = [str(run["node_name"].values[node]) for node in why.nodes]
+        nodes = [str(why.run["node_name"].values[node]) for node in why.nodes]
         facts.append(("on", listed(nodes)))
     if why.fate:
         facts.append(("in the end", _FATES[why.fate]))
-    facts.append(("waited", f"{_span(why.wait_time)} in all"))
-    recorded = int(one["recorded_wait_time"])
-    if recorded >= 0:
-        facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
-    return facts
+    return [*facts, ("waited", f"{_span(why.wait_time)} in all")]
 
 
 _FATES = (
@@ -328,25 +326,20 @@ _FATES = (
 )
 
 
-def _waits_on_nodes(why: NodeExplanation, names: Names) -> list[Block]:
+def _waits_on_nodes(why: Explanation, names: Names) -> list[Block]:
     """Tables of what it waited for: how long for each, and in order."""
     if not why.phases:
         return []
-    sums = [(REASONS[reason], why.seconds(reason)) for reason in REASONS if why.seconds(reason)]
-    rows = [(text, _span(seconds), f"{seconds / why.wait_time:.1%}") for text, seconds in sums]
+    sums = [(text, why.seconds(reason)) for reason, text in REASONS.items()]
     ordered = []
     for phase in why.phases:
         what = " and ".join(REASONS[reason] for reason in phase.reasons)
-        ahead = _names_of(phase.ahead, names)
-        ordered.append((names.time(phase.start), _span(phase.end - phase.start), what, ahead))
-    hidden = len(ordered) - _MAX_PHASES
-    if hidden > 0:
-        ordered = [(f"({hidden:,} earlier ones)", "", "", ""), *ordered[hidden:]]
+        ordered.append((*_when(phase, names), what, _names_of(phase.ahead, names)))
     return [
         "What it waited for:",
-        Columns(["waited for", "for", "share"], rows),
+        _shares("waited for", sums, why),
         "In order:",
-        Columns(["from", "for", "waits for", "ahead of it"], ordered),
+        _in_order(["from", "for", "waits for", "ahead of it"], ordered),
     ]
 
 

@@ -1,25 +1,38 @@
 """Why a job of a simulated schedule started when it did.
 
-The schedule tells who waited and who ran at every instant; the policy tells who was ahead of whom. From both
-follows where a job stood in the queue, what it waited for, who overtook it and whom it overtook. All states
-are those after everything that happens at an instant. Runs on nodes are explained by
-`gridsched.node_explanation`.
+Everything follows from the run: who waited and who had what of which node at every instant, which nodes were
+out, which limits there are; the policy tells who was ahead of whom. A cluster whose processors are only
+counted is one node. At every instant of a wait the first of these that is true is the reason. A job waits for
+
+- *dependency*: jobs that it depends on;
+- *limit*: other jobs of its group or its job array, which have all that a limit allows;
+- *maintenance*: nodes on which it would fit, but for a window that is on, or begins before it would end;
+- *outage*: nodes on which it would fit if they were not down or drained;
+- *partition*: nodes that it may use; it would fit on others;
+- *nodes*, *cores*, *memory*, *gpus*: what is not free in such an amount where it may run, alone or several at
+  once; of a job that wants nodes to itself they are nodes;
+- *together*: enough of each is free, but not on the same nodes;
+- *queue*: it would fit, but jobs ahead of it come first, or processors or nodes are kept for them.
+
+Where processors are only counted it also follows what the job could expect, which reservation it had, who
+overtook it and whom it overtook. All states are those after everything that happens at an instant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.engine.records import JOB, unlabelled
+from gridsched.engine import checkpoints, overrun
+from gridsched.engine.records import JOB, Overrun, unlabelled
 from gridsched.errors import ConfigurationError
-from gridsched.metrics.jobs import steps
-from gridsched.node_explanation import NodeExplanation, explain_on_nodes
+from gridsched.nodes import Outage
 from gridsched.policies.local import (
     BY_SIZE,
     ORDERS,
@@ -32,26 +45,53 @@ from gridsched.policies.local import (
 )
 from gridsched.policies.scores import SCORE
 from gridsched.runs import check_run
+from gridsched.workloads.dependencies import KINDS
 
 Integers = NDArray[np.int64]
 
-INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
-"""Seconds that successive corrections add, the last again and again; see `gridsched.engine.overrun`."""
+REASONS: dict[str, str] = {
+    "dependency": "jobs that it depends on",
+    "limit": "a limit of its group or job array",
+    "maintenance": "a maintenance window",
+    "outage": "nodes that are down or drained",
+    "partition": "nodes of its partition, while others are free",
+    "nodes": "whole nodes",
+    "cores": "processors",
+    "memory": "memory",
+    "gpus": "GPUs",
+    "together": "enough of all on the same nodes",
+    "queue": "jobs ahead of it",
+}
+"""What a job may wait for, in words."""
 
-RESERVING = ("easy", "conservative")
-"""Kinds of backfilling under which jobs have reservations."""
+_REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(1, 6)
+_WHOLE_GPU = 1000
+_FOREVER = 2**62
+_NOBODY = np.empty(0, np.int64)
 
-_MAX_PAIRS = 4_000_000
+# a few calls are not worth a compilation
+_FORMULAS: tuple[Any, ...] = (overrun.expected_end, checkpoints.saved_work)
+_expected_end, _saved_work = (getattr(each, "py_func", each) for each in _FORMULAS)
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a wait: whether the job was first in the queue, and whether enough processors were free."""
+    """A part of a wait [s]: its reasons, of `REASONS`, and the jobs ahead when it began, by index."""
 
     start: int
     end: int
-    first: bool
-    enough: bool
+    reasons: tuple[str, ...]
+    ahead: tuple[int, ...]
+
+    @property
+    def first(self) -> bool:
+        """Whether the job was first in the queue."""
+        return not self.ahead
+
+    @property
+    def enough(self) -> bool:
+        """Whether it would have fitted."""
+        return self.reasons == ("queue",)
 
 
 @dataclass(frozen=True)
@@ -73,10 +113,29 @@ class Explanation:
     ----------
     job : int
         The job.
-    submit_time, start_time : int
-        When it was submitted, and started.
+    submit_time, eligible_time : int
+        When it was submitted, and when it could have started first; the latter -1 if that never came.
+    starts : tuple of int
+        Starts of its executions: several for a job that failing nodes killed, none for one that never ran.
     processors : int
         What it took of the cluster.
+    fate : int
+        Its outcome, see docs/nodes-reference.md.
+    nodes : tuple of int
+        Nodes of its first execution.
+    phases : tuple of Phase
+        Its waits in parts, one after the other; between them it ran.
+    depends_on : tuple of int
+        Jobs for which it waited last to become eligible, or which it waited for in vain.
+    freed_by : int64[n]
+        Jobs that ended, or left nodes, at its first start.
+    run : xarray.Dataset
+        The run that it is from.
+    policy : LocalPolicy
+        The policy of the run.
+    counted : bool
+        Whether processors are only counted: what follows is known of such runs only, and of jobs that no
+        failing node kills, which leave no queue and wait for no other job.
     waiting, ahead : int
         Jobs that waited at its arrival besides it, and those of them ahead of it.
     free : int
@@ -84,56 +143,69 @@ class Explanation:
     expected_start : int
         When it would have started if no job had come after it and all estimates had been right. Under
         conservative backfilling this is the place that was reserved for it at its arrival.
-    phases : tuple of Phase
-        The wait in parts, one after the other.
     first_at : int or None
         When it was first in the queue for the first time; None if it never waited there.
     reserved_at, reserved_for : int or None
         When it got a reservation, and for when; None if it never had one.
     holders : tuple of Holder
         Jobs that ran when it got its reservation, else when it was first, else when it arrived.
-    freed_by : int64[n]
-        Jobs that ended when it started.
     passed_over : int64[n]
         Jobs ahead of it that still waited when it started: it was backfilled past them.
     overtaken_by : int64[n]
         Jobs behind it that started while it waited.
-    run : xarray.Dataset
-        The run that it is from.
-    policy : LocalPolicy
-        The policy of the run.
 
     As text (`print(explanation)`) it is the account that `gridsched explain` prints.
     """
 
     job: int
     submit_time: int
-    start_time: int
+    eligible_time: int
+    starts: tuple[int, ...]
     processors: int
-    waiting: int
-    ahead: int
-    free: int
-    expected_start: int
+    fate: int
+    nodes: tuple[int, ...]
     phases: tuple[Phase, ...]
-    first_at: int | None
-    reserved_at: int | None
-    reserved_for: int | None
-    holders: tuple[Holder, ...]
+    depends_on: tuple[int, ...]
     freed_by: Integers
-    passed_over: Integers
-    overtaken_by: Integers
     run: xr.Dataset = field(repr=False, compare=False)
     policy: LocalPolicy = field(repr=False, compare=False)
+    counted: bool = False
+    waiting: int = 0
+    ahead: int = 0
+    free: int = 0
+    expected_start: int = -1
+    first_at: int | None = None
+    reserved_at: int | None = None
+    reserved_for: int | None = None
+    holders: tuple[Holder, ...] = ()
+    passed_over: Integers = field(default_factory=_NOBODY.copy)
+    overtaken_by: Integers = field(default_factory=_NOBODY.copy)
 
     def __str__(self) -> str:
         from gridsched.account import RunNames, account, as_text
 
         return as_text(account(self, self.run, self.policy, RunNames(self.run)))
 
-    def seconds(self, *, first: bool, enough: bool) -> int:
-        """Seconds of the wait in phases of one kind."""
+    @property
+    def start_time(self) -> int:
+        """Its first start; -1 if it never ran."""
+        return self.starts[0] if self.starts else -1
+
+    @property
+    def wait_time(self) -> int:
+        """Seconds of all its waits."""
+        return sum(phase.end - phase.start for phase in self.phases)
+
+    def seconds(
+        self, reason: str | None = None, *, first: bool | None = None, enough: bool | None = None
+    ) -> int:
+        """Seconds of its waits for which something was a reason, alone or with others, or of one kind."""
         return sum(
-            phase.end - phase.start for phase in self.phases if (phase.first, phase.enough) == (first, enough)
+            phase.end - phase.start
+            for phase in self.phases
+            if (reason is None or reason in phase.reasons)
+            and (first is None or phase.first == first)
+            and (enough is None or phase.enough == enough)
         )
 
 
@@ -159,13 +231,13 @@ def reservations(run: xr.Dataset, policy: str | LocalPolicy | None = None) -> li
     """
     if "piece_segment" in run:
         raise ConfigurationError("a run on nodes does not say for when its jobs had reservations")
-    schedule_of = _Schedule(run, _policy_of(run, policy))
-    return list(filter(None, map(schedule_of.planned_start, range(len(schedule_of.index)))))
+    of_run = _Schedule(run, _policy_of(run, policy))
+    accepted = np.flatnonzero(run["start_time"].values >= 0).tolist()
+    found = ((job, *of_run.reservation(job)) for job in accepted)
+    return [PlannedStart(job, at, until) for job, at, until in found if at is not None and until is not None]
 
 
-def explain(
-    run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None
-) -> Explanation | NodeExplanation:
+def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) -> Explanation:
     """Explain when a job of a run started.
 
     Parameters
@@ -180,8 +252,8 @@ def explain(
 
     Returns
     -------
-    Explanation or NodeExplanation
-        The second for a run on nodes, or with limits, jobs that leave the queue, or that wait for others.
+    Explanation
+        Not `counted` for a run on nodes, or with limits, jobs that leave the queue, or that wait for others.
 
     Raises
     ------
@@ -229,31 +301,28 @@ def explain(
     1    -1    3           100 s         50 s  50 s earlier
     """
     check_run(run)
-    if "piece_segment" in run:
-        _check_job(run, job)
-        return explain_on_nodes(run, job, _policy_of(run, policy))
-    return explain_counted(run, job, policy)
-
-
-def explain_counted(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) -> Explanation:
-    """Explain when a job of a run started whose processors are only counted; as `explain`."""
-    _check_job(run, job)
-    schedule_of = _Schedule(run, _policy_of(run, policy))
-    if run["start_time"].values[job] < 0:
-        raise ConfigurationError(
-            f"job {run['job_number'].values[job]} was rejected: it is larger than the cluster"
-        )
-    return schedule_of.explain(int(np.searchsorted(schedule_of.index, job)))
-
-
-def _check_job(run: xr.Dataset, job: int) -> None:
-    """Refuse an index that is none of a job."""
     if not 0 <= job < run.sizes["job"]:
         raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
+    of_run = _Schedule(run, _policy_of(run, policy))
+    if of_run.v["fate"][job] == _REJECTED:
+        raise ConfigurationError(
+            f"job {run['job_number'].values[job]} was rejected: it "
+            + (
+                "is larger than the cluster"
+                if of_run.counted
+                else "does not fit on the nodes that it may use, or is over a limit"
+            )
+        )
+    return of_run.explain(job)
 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:
     """The policy that made a run, which is the one that is given if any is."""
+    if run.attrs["system"] == "custom":
+        raise ConfigurationError(
+            f"{run.attrs['scheme']} is a scheduler of a user, whose rules are not known; "
+            "explain a run of a local policy"
+        )
     made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
     policy = named_policy(made_by if policy is None else policy)
     if policy.name != made_by:
@@ -271,229 +340,397 @@ def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy
 
 def expected_end(start: int, estimate: int, now: int, overrun: str) -> int:
     """When a running job is expected to end at a time at which it still runs; see `Conventions`."""
-    end = start + estimate
-    for correction in range(now - start + 1):
-        if end > now:
-            break
-        if overrun == "doubling":
-            end = start + 2 * (end - start)
-        else:
-            end += INCREMENTS[min(correction, len(INCREMENTS) - 1)]
-    return end
+    return int(_expected_end(start, estimate, int(Overrun[overrun.upper()]), now + 1))
+
+
+def _as_one_node(v: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Variables of a run on nodes of one whose processors are only counted."""
+    zero, size = (np.zeros(len(v["submit_time"]), np.int64) for _ in range(2))
+    size[v["segment_job"]] = v["segment_processors"]
+    none, segments = np.empty(0, np.int64), np.arange(len(v["segment_job"]))
+    parts = {
+        "node": {"cores": v["cluster_processors"].sum(keepdims=True), "reach": np.ones((1, 1), np.int64)}
+        | dict.fromkeys(("memory", "gpus", "cluster"), zero[:1]),
+        "asked": {"units": size, "most": size, "cores": zero + 1}
+        | dict.fromkeys(("memory", "gpus", "share", "whole", "where"), zero),
+        "piece": {"segment": segments, "cores": v["segment_processors"]}
+        | dict.fromkeys(("node", "memory", "devices", "share"), 0 * segments),
+        "outage": dict.fromkeys(("node", "start", "end", "kind", "announced"), none),
+    }
+    named = {f"{part}_{name}": values for part, each in parts.items() for name, values in each.items()}
+    fate = np.where(v["start_time"] < 0, _REJECTED, 0)
+    return v | named | {"fate": fate, "eligible_time": v["submit_time"]}
 
 
 class _Schedule:
-    """The jobs of a run that were not rejected, in order of submission."""
+    """A run: who waited when, and what was free."""
 
     def __init__(self, run: xr.Dataset, policy: LocalPolicy) -> None:
-        self.run, self.policy = run, policy
-        self.overrun = cast(OverrunName, str(run.attrs["overrun"]))
-        self.passes = cast(PassName, str(run.attrs["passes"]))
-        self.index = run["segment_job"].values
-        self.submit = run["submit_time"].values[self.index]
-        self.estimate = run["estimate"].values[self.index]
-        self.size = run["segment_processors"].values
-        self.requested = run["processors"].values[self.index]
-        self.start = run["segment_start"].values
-        self.end = run["segment_end"].values
-        self.processors = int(run["cluster_processors"].values.sum())
-        self.order = ORDERS[str(policy.order)]
+        self.run, self.policy, self.order = run, policy, ORDERS[str(policy.order)]
+        self.conventions = Conventions(
+            cast(OverrunName, str(run.attrs["overrun"])), cast(PassName, str(run.attrs["passes"]))
+        )
         self.changes = "now" in SCORE.parameters_of(self.order)
+        v: dict[str, NDArray[Any]] = {str(name): run[name].to_numpy() for name in run.variables}
+        self.counted = "piece_segment" not in v
+        self.v = v = _as_one_node(v) if self.counted else v
+        self.processors = int(v["cluster_processors"].sum())
+        self.segments = np.lexsort((v["segment_start"], v["segment_job"]))
+        self.piece_start, self.piece_end = (
+            v[f"segment_{name}"][v["piece_segment"]] for name in ("start", "end")
+        )
+        self.size = v["asked_units"] * v["asked_cores"]
+        # of the nodes that jobs may use, whether or not they have a home
+        self.cluster = v["node_cluster"][np.argmax(v["node_reach"], axis=1)][v["asked_where"]]
+        self.last = int(max(v["segment_end"].max(initial=0), v["submit_time"].max(initial=0)))
+        self.eligible = self._eligible()
+        self.waits = self._waits()
 
     def explain(self, job: int) -> Explanation:
-        """Explanation of a job by its place among these jobs."""
-        submit, start = int(self.submit[job]), int(self.start[job])
-        others = np.arange(len(self.submit)) != job
-        before = (self.submit < submit) | ((self.submit == submit) & (np.arange(len(others)) < job))
-        queued = np.flatnonzero(others & before & (self.start >= submit))
-        running = (self.start < submit) & (self.end > submit)
-        phases, position = self._phases(job)
-        first = next((phase.start for phase in phases if phase.first), None)
-        expected = self._expected_start(job)
-        reserved_at, reserved_for = self._reservation(job, position, expected)
-        moments = [time for time in (reserved_at, first, submit) if time is not None]
-        waiting = np.flatnonzero(others & (self.submit <= start) & (self.start > start))
-        started = np.flatnonzero(others & (self.start >= submit) & (self.start < start))
-        return Explanation(
-            job=int(self.index[job]),
-            submit_time=submit,
-            start_time=start,
+        """Explanation of a job."""
+        v, own = self.v, self._executions(job)
+        starts = v["segment_start"][own].tolist()
+        freed = (v["segment_end"] == starts[0]) & (v["segment_start"] < starts[0]) if starts else own[:0]
+        found = Explanation(
+            job=job,
+            submit_time=int(v["submit_time"][job]),
+            eligible_time=int(self.eligible[job]),
+            starts=tuple(starts),
             processors=int(self.size[job]),
-            waiting=len(queued),
-            ahead=int(np.count_nonzero(self._are_ahead(queued, job, submit))),
-            free=self.processors - int(self.size[running].sum()),
-            expected_start=expected,
-            phases=phases,
-            first_at=first,
-            reserved_at=reserved_at,
-            reserved_for=reserved_for,
-            holders=tuple(self._holders(job, moments[0])),
-            freed_by=self.index[np.flatnonzero((self.end == start) & (self.start < start))],
-            passed_over=self.index[waiting[self._are_ahead(waiting, job, start)]],
-            overtaken_by=self.index[started[~self._are_ahead(started, job, self.start[started])]],
+            fate=int(v["fate"][job]),
+            nodes=tuple(np.unique(v["piece_node"][np.isin(v["piece_segment"], own[:1])]).tolist()),
+            phases=tuple(self._phases(job)),
+            depends_on=self._depends_on(job),
+            freed_by=np.unique(v["segment_job"][freed]),
             run=self.run,
             policy=self.policy,
         )
+        return self._with_expectations(found) if self.counted else found
 
-    def planned_start(self, job: int) -> PlannedStart | None:
-        """First reservation of a job by its place among these jobs, if it had one."""
-        if self.policy.backfilling not in RESERVING or self.start[job] == self.submit[job]:
-            return None
-        _, position = self._phases(job)
-        expected = self._expected_start(job) if self.policy.backfilling == "conservative" else 0
-        reserved_at, reserved_for = self._reservation(job, position, expected)
-        if reserved_at is None or reserved_for is None:
-            return None
-        return PlannedStart(int(self.index[job]), reserved_at, reserved_for)
+    # --- what was expected where processors are only counted --------------------------------------
 
-    # --- order of the queue -----------------------------------------------------------------------
-
-    def _are_ahead(self, jobs: Integers, job: int, now: Any) -> NDArray[np.bool_]:
-        """Whether other jobs are ahead of a job in the queue at a time, or at one time for each."""
-        theirs, its = self._score(jobs, now), self._score(job, now)
-        return np.asarray((theirs > its) | ((theirs == its) & (jobs < job)))
-
-    def _score(self, jobs: Any, now: Any) -> Any:
-        values = {
-            "now": now,
-            "submit_time": self.submit[jobs],
-            "estimate": self.estimate[jobs],
-            "processors": (self.size if self.order in BY_SIZE else self.requested)[jobs],
-        }
-        score = self.order(**{name: values[name] for name in SCORE.parameters_of(self.order)})
-        return np.asarray(score, np.float64)
-
-    def _number_ahead(self, job: int, instants: Integers) -> Integers:
-        """Jobs ahead of a job in the queue after each of the instants."""
-        start = self.start[job]
-        rivals = np.flatnonzero((self.submit < start) & (self.start > self.submit[job]))
-        rivals = rivals[rivals != job]
-        if not self.changes:
-            rivals = rivals[self._are_ahead(rivals, job, 0)]
-            came = np.searchsorted(np.sort(self.submit[rivals]), instants, "right")
-            gone = np.searchsorted(np.sort(self.start[rivals]), instants, "right")
-            return np.asarray(came - gone)
-        counts = [
-            np.count_nonzero(
-                self._are_ahead(rivals, job, now[:, np.newaxis])
-                & (self.submit[rivals] <= now[:, np.newaxis])
-                & (self.start[rivals] > now[:, np.newaxis]),
-                axis=1,
-            )
-            for now in np.array_split(instants, 1 + len(instants) * len(rivals) // _MAX_PAIRS)
-        ]
-        return np.concatenate(counts)
-
-    # --- phases -----------------------------------------------------------------------------------
-
-    def _phases(self, job: int) -> tuple[tuple[Phase, ...], list[tuple[int, int]]]:
-        """The wait in parts, and how many jobs were ahead from each instant on."""
-        submit, start = self.submit[job], self.start[job]
-        if submit == start:
-            return (), []
-        times = np.concatenate([self.submit, self.start, self.end, self._corrections(submit, start)])
-        instants = np.unique(np.append(times[(times >= submit) & (times < start)], submit))
-        busy = steps(
-            np.concatenate([self.start, self.end]), np.concatenate([self.size, -self.size]).astype(np.int64)
+    def _with_expectations(self, found: Explanation) -> Explanation:
+        """The explanation with what the job found on arrival, could expect, and who overtook whom."""
+        v, job, submit, start = self.v, found.job, found.submit_time, found.start_time
+        starts = v["start_time"]
+        queued = np.flatnonzero(starts[:job] >= submit)
+        first = next((phase.start for phase in found.phases if phase.first), None)
+        reserved_at, reserved_for = self.reservation(job)
+        watched = next(time for time in (reserved_at, first, submit) if time is not None)
+        started = np.flatnonzero((starts >= submit) & (starts < start)).tolist()
+        return replace(
+            found,
+            counted=True,
+            waiting=len(queued),
+            ahead=len(self._those_ahead(queued, job, submit)),
+            free=self.processors - int(self.size[(starts < submit) & (v["end_time"] > submit)].sum()),
+            expected_start=self._expected_start(job),
+            first_at=first,
+            reserved_at=reserved_at,
+            reserved_for=reserved_for,
+            holders=self._holders(job, watched),
+            passed_over=np.sort(np.array(self._ahead(job, start), np.int64)),
+            overtaken_by=np.array(
+                [k for k in started if not self._those_ahead(np.array([k]), job, starts[k])], np.int64
+            ),
         )
-        place = np.searchsorted(busy.time, instants, "right") - 1
-        used = np.where(place >= 0, busy.value[np.maximum(place, 0)], 0)
-        enough = self.processors - used >= self.size[job]
-        ahead = self._number_ahead(job, instants)
-        ends = np.append(instants[1:], start)
-        parts: list[Phase] = []
-        for begin, end, first, fits in zip(
-            instants.tolist(), ends.tolist(), (ahead == 0).tolist(), enough.tolist(), strict=True
-        ):
-            if parts and (parts[-1].first, parts[-1].enough) == (first, fits):
-                parts[-1] = replace(parts[-1], end=end)
-            else:
-                parts.append(Phase(begin, end, first, fits))
-        return tuple(parts), list(zip(instants.tolist(), ahead.tolist(), strict=True))
 
-    # --- expectations -----------------------------------------------------------------------------
+    def reservation(self, job: int) -> tuple[int, int] | tuple[None, None]:
+        """When a job got its first reservation and for when, if it had one."""
+        submit, start = int(self.v["submit_time"][job]), int(self.v["start_time"][job])
+        if start == submit or self.policy.backfilling not in ("easy", "conservative"):
+            return None, None
+        if self.policy.backfilling == "conservative":
+            return submit, self._expected_start(job)
+        instants = self._instants(job, submit, start)
+        close = (now for now in instants if len(self._ahead(job, now)) < self.policy.reservations)
+        return next(((now, self._place(job, now)) for now in close), (None, None))
 
     def _expected_start(self, job: int) -> int:
         """When the job starts if no job comes after it, and all that run or wait end as is expected then."""
-        now = int(self.submit[job])
-        jobs = np.empty(job + 1, JOB)
-        jobs["submit"] = self.submit[: job + 1]
-        jobs["estimate"] = self.estimate[: job + 1]
-        jobs["processors"] = self.size[: job + 1]
-        run = self.end[: job + 1] - self.start[: job + 1]
-        run = np.where(self.start[: job + 1] >= now, self.estimate[: job + 1], run)
-        for other in np.flatnonzero((self.start[: job + 1] < now) & (self.end[: job + 1] > now)):
-            start, estimate = int(self.start[other]), int(self.estimate[other])
-            run[other] = expected_end(start, estimate, now, self.overrun) - start
-        jobs["run"] = run
-        conventions = Conventions(self.overrun, self.passes)
+        v, now = self.v, int(self.v["submit_time"][job])
+        known = np.flatnonzero(v["fate"][: job + 1] != _REJECTED)
+        jobs = np.empty(len(known), JOB)
+        jobs["submit"], jobs["estimate"] = v["submit_time"][known], v["estimate"][known]
+        jobs["processors"] = self.size[known]
+        start, end = v["start_time"][known], v["end_time"][known]
+        jobs["run"] = np.where(start >= now, jobs["estimate"], end - start)
+        for k in np.flatnonzero((start < now) & (end > now)).tolist():
+            jobs["run"][k] = self._expected_end(int(known[k]), now) - start[k]
         labels = unlabelled(jobs)
-        labels["processors"] = self.requested[: job + 1]
-        starts, _ = schedule(jobs, self.processors, self.policy, conventions, labels)
-        return int(starts[job])
-
-    def _reservation(
-        self, job: int, position: list[tuple[int, int]], expected: int
-    ) -> tuple[int | None, int | None]:
-        """When the job got a reservation, and for when."""
-        if not position or self.policy.backfilling not in RESERVING:
-            return None, None
-        if self.policy.backfilling == "conservative":
-            return int(self.submit[job]), expected
-        now = next((time for time, ahead in position if ahead < self.policy.reservations), None)
-        return now, None if now is None else self._place(job, now)
+        labels["processors"] = v["processors"][known]
+        starts, _ = schedule(jobs, self.processors, self.policy, self.conventions, labels)
+        return int(starts[-1])
 
     def _place(self, job: int, now: int) -> int:
         """Earliest place of a job beside those that run, and beside the places of those ahead of it."""
-        running = self._running(now)
-        held = [(now, self._expected_end(other, now), int(self.size[other])) for other in running.tolist()]
-        waiting = np.flatnonzero((self.submit <= now) & (self.start > now))
-        ahead = waiting[(waiting != job) & self._are_ahead(waiting, job, now)]
-        order = np.lexsort((ahead, -self._score(ahead, now)))
-        begin = now
-        for other in [*ahead[order].tolist(), job]:
-            size, estimate = int(self.size[other]), int(self.estimate[other])
+        held = [(now, self._expected_end(k, now), int(self.size[k])) for k in self._running(now).tolist()]
+        for other in (*self._ahead(job, now), job):
+            size, estimate = int(self.size[other]), int(self.v["estimate"][other])
             candidates = sorted({now, *(end for _, end, _ in held)})
-            begin = next(time for time in candidates if self._fits(time, estimate, size, held))
+            begin = next(time for time in candidates if self._is_free(time, estimate, size, held))
             held.append((begin, begin + estimate, size))
-        return begin
+        return held[-1][0]
 
-    def _fits(self, begin: int, length: int, size: int, held: list[tuple[int, int, int]]) -> bool:
+    def _is_free(self, begin: int, length: int, size: int, held: list[tuple[int, int, int]]) -> bool:
         """Whether processors are free for a time beside those that are held."""
-        inside = [(start, end, count) for start, end, count in held if start < begin + length and end > begin]
-        moments = {begin, *(start for start, _, _ in inside if start > begin)}
+        moments = {begin, *(start for start, _, _ in held if begin < start < begin + length)}
         return all(
-            size + sum(count for start, end, count in inside if start <= moment < end) <= self.processors
+            size + sum(count for start, end, count in held if start <= moment < end) <= self.processors
             for moment in moments
         )
 
-    def _corrections(self, begin: int, end: int) -> Integers:
+    def _corrections(self, begin: int, end: int) -> Iterator[int]:
         """Times at which expected ends are moved, and an order that changes with time is recomputed."""
-        moved: list[int] = []
-        if self.changes:
-            outrun = (self.start < end) & (self.end > begin) & (self.end > self.start + self.estimate)
-            for job in np.flatnonzero(outrun).tolist():
-                now = self._expected_end(job, max(begin - 1, int(self.start[job])))
-                while now < min(end, int(self.end[job])):
-                    moved.append(now)
-                    now = self._expected_end(job, now)
-        return np.array(moved, np.int64)
+        starts, ends = self.v["start_time"], self.v["end_time"]
+        outrun = self.changes & (starts < end) & (ends > begin) & (ends > starts + self.v["estimate"])
+        for job in np.flatnonzero(outrun).tolist():
+            now = self._expected_end(job, max(begin - 1, int(starts[job])))
+            while now < min(end, int(ends[job])):
+                yield now
+                now = self._expected_end(job, now)
 
     def _running(self, now: int) -> Integers:
-        return np.flatnonzero((self.start <= now) & (self.end > now))
+        """Jobs that run at a time."""
+        return np.flatnonzero((self.v["start_time"] <= now) & (self.v["end_time"] > now))
 
     def _expected_end(self, job: int, now: int) -> int:
-        return expected_end(int(self.start[job]), int(self.estimate[job]), now, self.overrun)
+        """When a job that runs at a time is expected to end then."""
+        start, estimate = (int(self.v[name][job]) for name in ("start_time", "estimate"))
+        return expected_end(start, estimate, now, self.conventions.overrun)
 
-    def _holders(self, job: int, now: int) -> Iterator[Holder]:
+    def _holders(self, job: int, now: int) -> tuple[Holder, ...]:
         """Jobs that ran at a time beside the job, the widest first."""
         running = self._running(now)
-        running = running[running != job]
-        for other in running[np.argsort(-self.size[running], kind="stable")].tolist():
-            yield Holder(
-                int(self.index[other]),
-                int(self.size[other]),
-                int(self.start[other]),
-                self._expected_end(other, now),
-                int(self.end[other]),
+        widest = running[np.argsort(-self.size[running], kind="stable")].tolist()
+        return tuple(
+            Holder(
+                job=other,
+                processors=int(self.size[other]),
+                start=int(self.v["start_time"][other]),
+                expected_end=self._expected_end(other, now),
+                end=int(self.v["end_time"][other]),
             )
+            for other in widest
+            if other != job
+        )
+
+    # --- who waits when ---------------------------------------------------------------------------
+
+    def _executions(self, job: int) -> Integers:
+        """Segments of a job, by time."""
+        return np.asarray(self.segments[self.v["segment_job"][self.segments] == job])
+
+    def _eligible(self) -> Integers:
+        """When each job entered the queue; -1 for those that never did."""
+        v, fate = self.v, self.v["fate"]
+        eligible = np.array(v["eligible_time"], np.int64)
+        never = np.isin(fate, (_REJECTED, _NEVER_ELIGIBLE)) | (eligible < v["submit_time"])
+        for job in np.flatnonzero(np.isin(fate, (_GAVE_UP, _STARVED))).tolist():
+            # the jobs that it depends on may not have done what it waits for when it left
+            met = max(map(self._met, self._dependencies(job)), default=0)
+            never[job] |= max(int(eligible[job]), met) > self._leaves(job)
+        return np.asarray(np.where(never, -1, eligible), np.int64)
+
+    def _waits(self) -> Integers:
+        """When jobs waited in the queue: rows (job, begin, end), those of a job by time."""
+        v, segments = self.v, self.segments
+        job = v["segment_job"][segments]
+        # from the end of its execution before this one on
+        begin = np.where(
+            np.diff(job, prepend=-1) == 0, np.roll(v["segment_end"][segments], 1), self.eligible[job]
+        )
+        rows = [np.column_stack([job, begin, v["segment_start"][segments]])]
+        for left in np.flatnonzero(np.isin(v["fate"], (_GAVE_UP, _STARVED))).tolist():
+            ran = v["segment_end"][self._executions(left)].max(initial=self.eligible[left])
+            rows.append(np.array([[left, ran, min(self._leaves(left), self.last)]]))
+        waits = np.concatenate(rows)
+        # by column, since they are searched at every instant
+        return np.asfortranarray(waits[(self.eligible[waits[:, 0]] >= 0) & (waits[:, 2] > waits[:, 1])])
+
+    def _dependencies(self, job: int) -> list[int]:
+        """Rows of the dependencies of a job."""
+        return np.flatnonzero(self.v.get("dependency_job", _NOBODY) == job).tolist()
+
+    def _met(self, dependency: int) -> int:
+        """When what a dependency waits for had happened, well or not; 2**62 for never."""
+        v = self.v
+        on, kind, delay = (int(v[f"dependency_{name}"][dependency]) for name in ("on", "kind", "delay"))
+        if v["start_time"][on] >= 0 and kind == KINDS["after"]:
+            return int(v["start_time"][on]) + delay
+        if v["fate"][on] in (_NEVER_ELIGIBLE, _STARVED):
+            return _FOREVER
+        return delay + (int(v["end_time"][on]) if v["start_time"][on] >= 0 else self._leaves(on))
+
+    def _leaves(self, job: int) -> int:
+        """When a job that never ran left; just before 2**62 if it waits forever."""
+        submit, fate = (int(self.v[name][job]) for name in ("submit_time", "fate"))
+        if fate == _STARVED:
+            return _FOREVER - 1
+        return max(submit, int(self.v["gives_up_time"][job])) if fate == _GAVE_UP else submit
+
+    def _depends_on(self, job: int) -> tuple[int, ...]:
+        """Jobs that kept a job from being eligible until it was."""
+        submit, eligible = self.v["submit_time"][job], self.eligible[job]
+        mine = (k for k in self._dependencies(job) if eligible < 0 or submit < eligible == self._met(k))
+        return tuple(int(self.v["dependency_on"][k]) for k in mine)
+
+    def _ahead(self, job: int, now: int) -> tuple[int, ...]:
+        """Jobs of the cluster that wait at a time ahead of a job, first the first."""
+        waiting = self.waits[(self.waits[:, 1] <= now) & (self.waits[:, 2] > now), 0]
+        return self._those_ahead(waiting[self.cluster[waiting] == self.cluster[job]], job, now)
+
+    def _those_ahead(self, others: Integers, job: int, now: int) -> tuple[int, ...]:
+        """Which of other jobs are ahead of a job in the queue at a time, first the first."""
+        jobs = np.append(others[others != job], job)
+        order = jobs[np.lexsort(self._keys(jobs, now)[::-1])].tolist()
+        return tuple(order[: order.index(job)])
+
+    def _keys(self, jobs: Integers, now: int) -> tuple[NDArray[Any], ...]:
+        """What the queue is ordered by, first the first: priority, score, entry."""
+        v = self.v
+        values = {
+            "now": now,
+            "submit_time": v["submit_time"][jobs],
+            # an order that does not change is that of submission
+            "estimate": self._lengths(jobs, now if self.changes else -1),
+            "processors": (self.size if self.order in BY_SIZE else v["processors"])[jobs],
+        }
+        score = np.zeros(len(jobs))
+        if self.order is not ORDERS["fcfs"]:
+            chosen = {name: values[name] for name in SCORE.parameters_of(self.order)}
+            score = np.asarray(self.order(**chosen), np.float64)
+        priority = v["partition_priority"][jobs] if "partition_priority" in v else 0 * jobs
+        entries = self._entries(jobs, now)
+        rounds = [self._round(*each) for each in zip(jobs.tolist(), entries.tolist(), strict=True)]
+        return -priority, -score, entries, np.array(rounds), jobs
+
+    def _entries(self, jobs: Integers, now: int) -> Integers:
+        """When jobs entered the queue at their place: again after a kill, if that is the rule."""
+        v = self.v
+        entries = v["eligible_time"].copy() if "cluster_requeue" in v else v["eligible_time"]
+        if "cluster_requeue" in v:
+            goes_last = v["cluster_requeue"][self.cluster[v["segment_job"]]] == "end"
+            again = np.flatnonzero(goes_last & (v["segment_end"] <= now))
+            np.maximum.at(entries, v["segment_job"][again], v["segment_end"][again])
+        return np.asarray(entries[jobs], np.int64)
+
+    def _round(self, job: int, entry: int) -> int:
+        """How many passes of the instant at which a job entered came first: it may wait for a start there."""
+        v = self.v
+        if "dependency_job" not in v or v["eligible_time"][job] != entry:
+            return 0
+        mine = (k for k in self._dependencies(job) if v["dependency_delay"][k] == 0 and self._met(k) == entry)
+        on = (int(v["dependency_on"][k]) for k in mine)
+        # others ended, having run for a while, before anybody entered
+        waited_for = (each for each in on if v["start_time"][each] in (entry, -1))
+        return max((1 + self._round(each, entry) for each in waited_for), default=0)
+
+    def _lengths(self, jobs: Integers, now: int) -> Integers:
+        """Seconds that the scheduler expects the next execution of jobs to take, checkpoints included."""
+        v = self.v
+        lengths: Integers = np.array(v["estimate"][jobs], np.int64)
+        with_checkpoints = jobs.tolist() if "cluster_checkpoint_interval" in v else []
+        for k, job in enumerate(with_checkpoints):
+            rule = [int(v[f"cluster_checkpoint_{name}"][self.cluster[job]]) for name in ("interval", "cost")]
+            start, end = (v[f"segment_{name}"][self._executions(job)] for name in ("start", "end"))
+            saved = sum(_saved_work(elapsed, *rule) for elapsed in (end - start)[end <= now].tolist())
+            lengths[k] = checkpoints.lengths_with_checkpoints(max(1, lengths[k] - saved), *rule)
+        return lengths
+
+    # --- why --------------------------------------------------------------------------------------
+
+    def _phases(self, job: int) -> list[Phase]:
+        """The waits of a job in parts of one reason each; where processors are counted, of one place too."""
+        submit, eligible = int(self.v["submit_time"][job]), int(self.eligible[job])
+        until = min(self._leaves(job), self.last) if eligible < 0 else eligible
+        phases = [Phase(submit, until, ("dependency",), ())] if until > submit else []
+        for begin, end in self.waits[self.waits[:, 0] == job, 1:].tolist():
+            for now, until in pairwise([*self._instants(job, begin, end), end]):
+                reasons = tuple(self._reasons(job, now))
+                joins = bool(phases) and (phases[-1].reasons, phases[-1].end) == (reasons, now)
+                ahead = self._ahead(job, now) if self.counted or not joins else ()
+                if joins and not (self.counted and phases[-1].first == bool(ahead)):
+                    phases[-1] = replace(phases[-1], end=until)
+                else:
+                    phases.append(Phase(now, until, reasons, ahead))
+        return phases
+
+    def _instants(self, job: int, begin: int, end: int) -> list[int]:
+        """Times of a wait from which on the reason or the place may be another."""
+        v = self.v
+        # from then on it would not end before the window
+        too_long = v["outage_start"] - self._lengths(np.array([job]), begin) + 1
+        times = [v[f"outage_{name}"] for name in ("start", "end", "announced")]
+        if self.counted:
+            times += [v["submit_time"], np.fromiter(self._corrections(begin, end), np.int64)]
+        together = np.concatenate([v["segment_start"], v["segment_end"], too_long, *times])
+        return [begin, *np.unique(together[(together > begin) & (together < end)]).tolist()]
+
+    def _reasons(self, job: int, now: int) -> Iterable[str]:
+        """Why a waiting job does not run at a time."""
+        v = self.v
+        if "limited" in v and self._is_over_limit(job, now):
+            return ["limit"]
+        units, wanted = self._units(job, now), v["asked_units"][job]
+        fitting = np.min(list(units.values()), axis=0)
+        mine = v["node_reach"][v["asked_where"][job]] == 1
+        down, windows = self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
+        for reason, where in (
+            ("queue", mine & ~down & ~windows),
+            ("maintenance", mine & ~down),
+            ("outage", mine),
+            ("partition", (v["node_cluster"] == self.cluster[job]) & ~down & ~windows),
+        ):
+            if fitting[where].sum() >= wanted:
+                return [reason]
+        short = [name for name, each in units.items() if each[mine & ~down & ~windows].sum() < wanted]
+        # a node that is not idle lacks processors too
+        return ["nodes"] if "nodes" in short else short or ["together"]
+
+    def _units(self, job: int, now: int) -> dict[str, Integers]:
+        """Parts of a job for which there is space on each node at a time, by each resource alone."""
+        v = self.v
+        running = np.flatnonzero((self.piece_start <= now) & (self.piece_end > now))
+        node = v["piece_node"][running]
+        most = min(int(v["asked_most"][job]), int(v["asked_units"][job]))
+        units = {}
+        for name in ("cores", "memory"):
+            free, asked = np.array(v[f"node_{name}"], np.int64), int(v[f"asked_{name}"][job])
+            np.subtract.at(free, node, v[f"piece_{name}"][running])
+            units[name] = free // asked if asked else np.full(len(free), most)
+        columns = np.arange(int(v["node_gpus"].max(initial=0)))
+        gpus = np.where(columns < v["node_gpus"][:, np.newaxis], _WHOLE_GPU, 0)
+        bits = (v["piece_devices"][running, np.newaxis] >> columns) & 1
+        np.subtract.at(gpus, node, bits * v["piece_share"][running, np.newaxis])
+        whole, share = int(v["asked_gpus"][job]), int(v["asked_share"][job])
+        enough = (gpus >= (share or _WHOLE_GPU)).sum(axis=1)
+        units["gpus"] = enough // whole if whole and not share else most * ((enough > 0) | (share == 0))
+        if v["asked_whole"][job]:
+            units["nodes"] = most * (np.bincount(node, minlength=len(gpus)) == 0)
+        return {name: np.minimum(most, each) for name, each in units.items()}
+
+    def _out(self, now: int, end: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Nodes that are down or drained at a time, and those of known windows until another one."""
+        v, nodes = self.v, np.arange(len(self.v["node_cores"]))
+        is_window = v["outage_kind"] == int(Outage.MAINTENANCE)
+        lasts = v["outage_end"] > now
+        down = ~is_window & (v["outage_start"] <= now) & lasts
+        known = is_window & (v["outage_announced"] <= now) & (v["outage_start"] < end) & lasts
+        return np.isin(nodes, v["outage_node"][down]), np.isin(nodes, v["outage_node"][known])
+
+    def _is_over_limit(self, job: int, now: int) -> bool:
+        """Whether the jobs that run leave a job no space in one of its groups."""
+        v = self.v
+        running = v["segment_job"][(v["segment_start"] <= now) & (v["segment_end"] > now)]
+        for group in v["limited"][job][v["limited"][job] >= 0].tolist():
+            jobs = np.append(running[(v["limited"][running] == group).any(axis=1)], job)
+            size = self.size[jobs]
+            wanted = {
+                "jobs": len(jobs),
+                "cores": size.sum(),
+                "seconds": (size * self._lengths(jobs, now)).sum(),
+            }
+            if any(0 <= v[f"limit_{name}"][group] < amount for name, amount in wanted.items()):
+                return True
+        return False

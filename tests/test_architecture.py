@@ -28,7 +28,7 @@ LAYERS = (
     ("submission", "results", "metrics"),
     ("systems",),
     ("measures", "simulation", "verification", "summary", "tables"),
-    ("node_explanation", "aspects", "comparison", "explanation", "account"),
+    ("aspects", "comparison", "explanation", "account"),
     ("sequences",),
     ("rl",),
     ("calibration",),

@@ -1,23 +1,30 @@
-"""Explanations of single jobs, held against the plain simulator and against worked examples."""
+"""Explanations of single jobs, held against the plain simulators and against worked examples."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gridsched as gs
 from gridsched.errors import ConfigurationError
-from gridsched.explanation import Explanation, expected_end, explain, explain_counted, reservations
+from gridsched.explanation import Explanation, expected_end, explain, reservations
+from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
+from gridsched.workloads.dependencies import KINDS, dependency_table
 from tests.oracles import local as naive
+from tests.oracles import nodes as oracle
 from tests.oracles.conformance import read_plain
 from tests.oracles.local import Job
+from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
+COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
 NAMES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
 MACHINE = 8
 
@@ -35,7 +42,7 @@ def simulated(jobs: list[Job], processors: int, policy: str, overrun: str = "dou
 
 
 def told(jobs: list[Job], processors: int, policy: str, job: int, overrun: str = "doubling") -> Explanation:
-    return explain_counted(simulated(jobs, processors, policy, overrun), job, named_policy(policy))
+    return explain(simulated(jobs, processors, policy, overrun), job, named_policy(policy))
 
 
 class Watched(naive._Cluster):
@@ -264,7 +271,7 @@ def test_a_run_of_a_cluster_with_its_own_policy_is_explained() -> None:
     )
     run = simulate(jobs, gs.Cluster(processors=MACHINE, policy="sjf"))
     assert run.attrs["scheme"] == "local"
-    assert explain_counted(run, 1, named_policy("sjf")).start_time == 10
+    assert explain(run, 1, named_policy("sjf")).start_time == 10
     assert (
         explain(run, 1, "sjf").phases == explain(run, 1).phases == explain(run, 1, named_policy("sjf")).phases
     )
@@ -272,3 +279,389 @@ def test_a_run_of_a_cluster_with_its_own_policy_is_explained() -> None:
         explain(run, 1, "easy")
     with pytest.raises(ConfigurationError, match="unknown policy 'esy'"):
         explain(run, 1, "esy")
+
+
+# --- on nodes -------------------------------------------------------------------------------------
+
+
+def told_on_nodes(run: xr.Dataset, job: int) -> Explanation:
+    found = gs.explain(run, job)
+    assert not found.counted
+    return found
+
+
+def parts(found: Explanation) -> list[tuple[int, int, tuple[str, ...]]]:
+    return [(phase.start, phase.end, phase.reasons) for phase in found.phases]
+
+
+# --- reasons, by hand -----------------------------------------------------------------------------
+
+TWO: dict[str, Any] = {
+    "submit_time": [0, 5],
+    "run_time": [100, 10],
+    "requested_time": [100, 10],
+    "requested_processors": [4, 4],
+    "user": [1, 1],
+}
+ONE_NODE = {"nodes": [NodeType(cores=8, memory=8, gpus=2)]}
+MEBIBYTE = 1024
+
+
+@pytest.mark.parametrize(
+    ("columns", "cluster", "expected"),
+    [
+        ({"requested_processors": [6, 4]}, ONE_NODE, [(5, 100, ("cores",))]),
+        ({"requested_memory": [2 * MEBIBYTE, MEBIBYTE]}, ONE_NODE, [(5, 100, ("memory",))]),
+        ({"requested_gpus": [1, 2]}, ONE_NODE, [(5, 100, ("gpus",))]),
+        ({"gpu_share": [600, 600]}, {"nodes": [NodeType(cores=8, gpus=1)]}, [(5, 100, ("gpus",))]),
+        (
+            {"requested_processors": [8, 4], "requested_gpus": [2, 1]},
+            ONE_NODE,
+            [(5, 100, ("cores", "gpus"))],
+        ),
+        ({}, {"nodes": [NodeType(cores=8)], "node_exclusive": True}, [(5, 100, ("nodes",))]),
+        ({}, {"nodes": [NodeType(cores=8)], "limits": [Limit(jobs=1)]}, [(5, 100, ("limit",))]),
+        ({}, {"nodes": [NodeType(cores=8)], "limits": [Limit(processors=7)]}, [(5, 100, ("limit",))]),
+        ({}, {"nodes": [NodeType(cores=8)], "limits": [Limit(processor_minutes=7)]}, [(5, 100, ("limit",))]),
+        ({"array": [3, 3], "array_limit": [1, 1]}, {"processors": 8}, [(5, 100, ("limit",))]),
+        (
+            {},
+            {
+                "nodes": [NodeType(cores=4, name="a"), NodeType(cores=4, name="b")],
+                "partitions": [Partition(number=1, nodes=["a"])],
+            },
+            [(5, 100, ("partition",))],
+        ),
+        (
+            {},
+            {
+                "nodes": [NodeType(cores=8)],
+                "events": [NodeEvent(time=0, kind="maintenance", start=105, end=110)],
+            },
+            [],
+        ),
+        (
+            {"requested_time": [100, 101]},
+            {
+                "nodes": [NodeType(cores=8)],
+                "events": [NodeEvent(time=0, kind="maintenance", start=105, end=110)],
+            },
+            [(5, 110, ("maintenance",))],
+        ),
+        (
+            {"submit_time": [0, 5], "run_time": [3, 10]},
+            {
+                "nodes": [NodeType(cores=8)],
+                "events": [NodeEvent(time=4, kind="drain"), NodeEvent(time=60, kind="resume")],
+            },
+            [(5, 60, ("outage",))],
+        ),
+        (
+            {"submit_time": [0, 5], "run_time": [3, 10]},
+            {
+                "nodes": [NodeType(cores=8)],
+                "events": [NodeEvent(time=4, kind="down"), NodeEvent(time=60, kind="up")],
+            },
+            [(5, 60, ("outage",))],
+        ),
+        (
+            {"dependencies": dependency_table([(1, 0, "afterok", 7)])},
+            {"nodes": [NodeType(cores=8)]},
+            [(5, 107, ("dependency",))],
+        ),
+        ({"requested_processors": [4, 4]}, {"nodes": [NodeType(cores=8)]}, []),
+    ],
+)
+def test_reasons(columns: dict[str, Any], cluster: dict[str, Any], expected: list[Any]) -> None:
+    """The second job waits for the first, or for nodes."""
+    run = gs.simulate(jobs_of(**{**TWO, **columns}), gs.Cluster(**cluster), "easy")
+    gs.verify(run)
+    found = told_on_nodes(run, 1)
+    assert parts(found) == expected
+    assert found.starts == (expected[0][1] if expected else 5,)
+    assert found.wait_time == sum(end - start for start, end, _ in expected)
+
+
+def test_enough_of_all_but_not_on_the_same_nodes() -> None:
+    """A node has GPUs and no processors left, the other processors and no GPU."""
+    jobs = jobs_of(
+        submit_time=[0, 0, 1],
+        run_time=[50, 80, 10],
+        requested_time=[50, 80, 10],
+        requested_processors=[4, 4, 2],
+        requested_gpus=[-1, 1, 1],
+        requested_memory=[-1, 512, -1],
+    )
+    kinds = [NodeType(cores=4, gpus=1, memory=0, name="a"), NodeType(cores=8, gpus=1, memory=8, name="b")]
+    run = gs.simulate(jobs, gs.Cluster(nodes=kinds), "easy")
+    gs.verify(run)
+    assert parts(told_on_nodes(run, 2)) == [(1, 50, ("together",))]
+    assert told_on_nodes(run, 2).freed_by.tolist() == [0]
+    assert told_on_nodes(run, 2).nodes == (0,)
+
+
+def test_jobs_ahead() -> None:
+    """The third would fit, but the second is first in the queue and keeps the nodes; then it waits itself."""
+    jobs = jobs_of(
+        submit_time=[0, 1, 2, 3],
+        run_time=[50, 20, 60, 10],
+        requested_time=[50, 20, 60, 10],
+        requested_processors=[6, 8, 2, 2],
+    )
+    run = gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=8)]), "easy")
+    assert run["start_time"].values.tolist() == [0, 50, 70, 3]
+    assert parts(told_on_nodes(run, 2)) == [
+        (2, 3, ("queue",)),
+        (3, 13, ("cores",)),
+        (13, 50, ("queue",)),
+        (50, 70, ("cores",)),
+    ]
+    assert told_on_nodes(run, 2).phases[0].ahead == (1,)
+    assert told_on_nodes(run, 2).seconds("queue") == 38
+    fcfs = gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=8)]), "sjf")
+    assert told_on_nodes(fcfs, 1).phases[0].ahead == ()
+
+
+def test_partitions_of_higher_priority_are_ahead() -> None:
+    jobs = jobs_of(
+        submit_time=[0, 1, 2],
+        run_time=[50, 20, 20],
+        requested_processors=[4, 4, 4],
+        partition=[0, 0, 1],
+    )
+    partitions = [Partition(number=0), Partition(number=1, priority=1)]
+    cluster = gs.Cluster(nodes=[NodeType(cores=4)], partitions=partitions)
+    run = gs.simulate(jobs, cluster, "fcfs")
+    assert [phase.ahead for phase in told_on_nodes(run, 1).phases] == [()]
+    assert told_on_nodes(run, 2).phases[0].ahead == ()
+    run = gs.simulate(replace(jobs, submit_time=np.array([0, 2, 2])), cluster, "fcfs")
+    assert told_on_nodes(run, 1).phases[0].ahead == (2,)
+
+
+def test_killed_jobs_wait_again() -> None:
+    events = [NodeEvent(time=50, kind="down"), NodeEvent(time=70, kind="up")]
+    cluster = gs.Cluster(nodes=[NodeType(cores=4)], events=events, requeue="end")
+    run = gs.simulate(jobs_of(**TWO), cluster, "fcfs")
+    killed = told_on_nodes(run, 0)
+    assert killed.starts == (0, 80)
+    assert parts(killed) == [(50, 70, ("outage",)), (70, 80, ("cores",))]
+    # it waits at the end of the queue now
+    assert killed.phases[0].ahead == (1,)
+
+
+def test_jobs_that_never_ran() -> None:
+    jobs = jobs_of(
+        submit_time=[0, 1, 2, 3, 4],
+        run_time=[100] * 5,
+        requested_processors=[4, 4, 99, 4, 1],
+        gives_up_time=[-1, 31, -1, 20, -1],
+        status=[0, 1, 1, 1, 1],
+        dependencies=dependency_table([(3, 0, "afterany"), (4, 0, "afterok")]),
+    )
+    run = gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=4)]), "easy")
+    assert run["fate"].values.tolist() == [COMPLETED, GAVE_UP, REJECTED, GAVE_UP, NEVER_ELIGIBLE]
+    assert parts(told_on_nodes(run, 1)) == [(1, 31, ("cores",))]
+    assert (told_on_nodes(run, 1).starts, told_on_nodes(run, 1).freed_by.tolist()) == ((), [])
+    with pytest.raises(ConfigurationError, match="rejected"):
+        gs.explain(run, 2)
+    # its user gave up before what it waited for was over
+    assert (parts(told_on_nodes(run, 3)), told_on_nodes(run, 3).eligible_time) == (
+        [(3, 20, ("dependency",))],
+        -1,
+    )
+    assert told_on_nodes(run, 3).depends_on == (0,)
+    assert (parts(told_on_nodes(run, 4)), told_on_nodes(run, 4).depends_on) == ([], (0,))
+    with pytest.raises(ConfigurationError, match="5 jobs"):
+        gs.explain(run, 5)
+    with pytest.raises(ConfigurationError, match="reservations"):
+        reservations(run)
+
+
+# --- reasons, random cases ------------------------------------------------------------------------
+
+
+class WatchedNodes(oracle.Cluster):
+    """The plain simulator, which notes at each instant why each waiting job does not run."""
+
+    def instant(self) -> None:
+        super().instant()
+        # after jobs without run time there is another pass at the same instant
+        for seen in self.seen.values():
+            seen.pop(self.now, None)
+        for j in self.waiting:
+            self.seen.setdefault(j, {})[self.now] = (self.why(j), self.ahead_of(j))
+
+    seen: dict[int, dict[int, tuple[tuple[str, ...], tuple[int, ...]]]]
+
+    def ahead_of(self, j: int) -> tuple[int, ...]:
+        queue = self.queue(self.waiting)
+        return tuple(queue[: queue.index(j)])
+
+    def why(self, j: int) -> tuple[str, ...]:
+        kept = self.planned, self.windows, self.down, self.drained, self.jobs[j]
+        self.planned = {}
+        found = self._why(j)
+        self.planned, self.windows, self.down, self.drained, self.jobs[j] = kept
+        return found
+
+    def _why(self, j: int) -> tuple[str, ...]:
+        job, windows, down, drained = self.jobs[j], self.windows, self.down, self.drained
+        if not self.within_limits(j):
+            return ("limit",)
+        if self.fits(j, self.now):
+            return ("queue",)
+        self.windows = []
+        if self.fits(j, self.now):
+            return ("maintenance",)
+        self.down, self.drained = set(), set()
+        if self.fits(j, self.now):
+            return ("outage",)
+        self.windows, self.down, self.drained = windows, down, drained
+        self.allowed.append(set(range(len(self.nodes))))
+        self.jobs[j] = replace(job, where=len(self.allowed) - 1)
+        elsewhere = self.fits(j, self.now)
+        self.allowed.pop()
+        if elsewhere:
+            return ("partition",)
+        nothing: dict[str, Any] = {"cores": 0, "memory": 0, "gpus": 0, "share": 0, "whole": False}
+        alone: dict[str, tuple[str, ...]] = {
+            "nodes": ("whole",),
+            "cores": ("cores",),
+            "memory": ("memory",),
+            "gpus": ("gpus", "share"),
+        }
+        short = []
+        for name, fields in alone.items():
+            self.jobs[j] = replace(job, **{**nothing, **{each: getattr(job, each) for each in fields}})
+            if not self.fits(j, self.now):
+                short.append(name)
+        return ("nodes",) if "nodes" in short else tuple(short) or ("together",)
+
+
+def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle.Policy) -> WatchedNodes:
+    """The plain simulator of a run, from what its jobs ask for."""
+    v = {str(name): run[name].values for name in run.variables}
+    after: list[list[tuple[int, str, int]]] = [[] for _ in range(len(jobs))]
+    names = {number: name for name, number in KINDS.items()}
+    for row in range(len(v.get("dependency_job", []))):
+        job, on, kind, delay = (int(v[f"dependency_{key}"][row]) for key in ("job", "on", "kind", "delay"))
+        after[job].append((on, names[kind], delay))
+    listed = []
+    for j in range(len(jobs)):
+        asked = {
+            name: int(v[f"asked_{name}"][j]) for name in ("units", "cores", "memory", "gpus", "share", "most")
+        }
+        gives_up = int(v["gives_up_time"][j])
+        listed.append(
+            oracle.Job(
+                int(v["submit_time"][j]),
+                int(v["run_time"][j]),
+                int(v["estimate"][j]),
+                **asked,
+                whole=bool(v["asked_whole"][j]),
+                where=int(v["asked_where"][j]),
+                gives_up=oracle.NEVER if gives_up < 0 else gives_up,
+                failed=jobs.status[j] in (0, 5),
+                after=after[j],
+                groups=[int(group) for group in v["limited"][j] if group >= 0] if "limited" in v else [],
+            )
+        )
+    events = []
+    for event in cluster.events:
+        happens = "window" if event.kind == "maintenance" else event.kind
+        node = v["node_name"].tolist().index(event.node)
+        events.append(oracle.Event(event.time, node, happens, event.start, event.end))
+    nodes = zip(v["node_cores"], v["node_memory"], v["node_gpus"], strict=True)
+    limits = [
+        oracle.Limit(*(oracle.NEVER if each[k] < 0 else int(each[k]) for each in columns))
+        for columns in ([v[f"limit_{name}"] for name in ("jobs", "cores", "seconds")],)
+        for k in range(len(columns[0]))
+    ]
+    watched = WatchedNodes(
+        [oracle.Node(*(int(each) for each in node)) for node in nodes],
+        listed,
+        policy,
+        allowed=[set(np.flatnonzero(row).tolist()) for row in v["node_reach"]],
+        events=events,
+        limits=limits,
+    )
+    for j in np.flatnonzero(v["fate"] == REJECTED).tolist():
+        watched.fate[j] = "rejected"
+    watched.seen = {}
+    watched.simulate()
+    return watched
+
+
+def drawn(seed: int) -> tuple[gs.Workload, gs.Cluster]:
+    rng = np.random.default_rng(seed)
+    jobs = some_jobs(rng, 25, status=rng.choice([0, 1, 1, 5], 25))
+    rows = [
+        (job, int(rng.integers(job)), str(rng.choice([*KINDS])), int(rng.integers(0, 4)))
+        for job in range(1, 25)
+        if rng.random() < 0.25
+    ]
+    gives_up = np.where(rng.random(25) < 0.3, jobs.submit_time + rng.integers(0, 40, 25), -1)
+    array = rng.integers(-1, 2, 25)
+    jobs = replace(
+        jobs,
+        dependencies=dependency_table(rows),
+        gives_up_time=gives_up,
+        array=array,
+        array_limit=np.where(array >= 0, 2, -1),
+    )
+    cluster = some_cluster(rng)
+    options: dict[str, Any] = {
+        "requeue": rng.choice(["place", "end", "lost"]).item(),
+        "checkpoint_interval": int(rng.choice([0, 8])),
+        "checkpoint_cost": int(rng.integers(0, 3)),
+        "limits": [*cluster.limits, Limit(by="user", of=2, processor_minutes=9)],
+        "placement": "first_fit",
+    }
+    if seed % 4 == 0:
+        options["node_exclusive"] = True
+    return jobs, replace(cluster, processors=0, **options)
+
+
+POLICIES = [
+    gs.LocalPolicy(name="fcfs", backfilling="none"),
+    gs.LocalPolicy(name="shortest", order="shortest", backfilling="first_fit"),
+    gs.LocalPolicy(name="easy", backfilling="easy"),
+    gs.LocalPolicy(name="expansion", order="lxf", backfilling="easy"),
+    gs.LocalPolicy(name="conservative", backfilling="conservative"),
+]
+
+
+@pytest.mark.random_cases(10)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy.name))
+def test_reasons_are_those_that_the_plain_simulator_sees(policy: gs.LocalPolicy, seed: int) -> None:
+    jobs, cluster = drawn(seed)
+    run = gs.simulate(jobs, cluster, policy)
+    gs.verify(run)
+    plain = oracle.Policy(
+        order=str(policy.order),
+        backfilling=policy.backfilling,
+        requeue=cluster.requeue,
+        interval=cluster.checkpoint_interval,
+        cost=cluster.checkpoint_cost,
+    )
+    watched = twin(run, cluster, jobs, plain)
+    assert run["start_time"].values.tolist() == watched.first_start
+    for job in range(len(jobs)):
+        if run["fate"].values[job] == REJECTED:
+            continue
+        found = gs.explain(run, job, policy)
+        assert not found.counted
+        starts = run["segment_start"].values[run["segment_job"].values == job]
+        assert found.starts == tuple(sorted(starts.tolist()))
+        in_queue = [phase for phase in found.phases if phase.reasons != ("dependency",)]
+        for now, (reasons, ahead) in watched.seen.get(job, {}).items():
+            if now >= int(run["segment_end"].values.max(initial=0)):
+                continue
+            (phase,) = [each for each in in_queue if each.start <= now < each.end]
+            assert phase.reasons == reasons, (seed, job, now)
+            if phase.start == now:
+                assert phase.ahead == ahead, (seed, job, now)
+        # nobody waits in phases who does not wait in the plain simulator
+        for phase in in_queue:
+            inside = [now for now in watched.seen[job] if now <= phase.start]
+            assert inside, (seed, job, phase)

@@ -17,7 +17,7 @@ import xarray as xr
 
 from gridsched.conformance.cases import NONE, PASSES, Case, Part
 from gridsched.conformance.running import run_case, schedule_of
-from gridsched.explanation import Explanation, explain_counted
+from gridsched.explanation import Explanation, explain
 from gridsched.figures import style
 from gridsched.figures.gantt import gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
@@ -214,7 +214,7 @@ def _steps(case: Case, column: str, run: xr.Dataset) -> list[str]:
     if case.kind != "cluster":
         return list(case.variants[column].steps)
     policy = named_policy(column.partition(":")[0])
-    told = [explain_counted(run, index, policy) for index in range(run.sizes["job"])]
+    told = [explain(run, index, policy) for index in range(run.sizes["job"])]
     numbers = run["job_number"].values.tolist()
     order = sorted(told, key=lambda each: (each.start_time, each.job))
     return [explained(each, policy, numbers) for each in order]

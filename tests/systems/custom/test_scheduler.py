@@ -139,6 +139,12 @@ def test_impossible_actions_of_compiled_decisions_are_said() -> None:
         simulate(jobs, 3, Greedy())
 
 
+def test_nothing_is_explained_whose_rules_are_not_known() -> None:
+    run = simulate(gs.synthesise("M3", jobs=20, seed=2), 1152, Fcfs())
+    with pytest.raises(ConfigurationError, match="Fcfs is a scheduler of a user, whose rules are not known"):
+        gs.explain(run, 3)
+
+
 def test_errors_of_a_user_say_when_they_happened() -> None:
     class Broken(gs.CustomScheduler):
         def decide(self, sim: gs.Simulator) -> None:
