@@ -318,7 +318,7 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:
     """The policy that made a run, which is the one that is given if any is."""
-    if run.attrs["system"] == "custom":
+    if run.attrs.get("system") == "custom":
         raise ConfigurationError(
             f"{run.attrs['scheme']} is a scheduler of a user, whose rules are not known; "
             "explain a run of a local policy"

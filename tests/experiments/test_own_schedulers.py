@@ -39,14 +39,16 @@ def study_with(*schedulers: Any, **changes: Any) -> dict[str, Any]:
 def test_a_place_alone_is_a_scheduler_with_the_name_of_its_class() -> None:
     study = LocalStudy.model_validate(study_with(f"{EXAMPLE}:Easy"))
     assert study.labels == ["easy", "Easy"]
-    assert scheduler_made(study.schedulers[1]).depth == 1000
+    made: Any = scheduler_made(study.schedulers[1])
+    assert made.depth == 1000
 
 
 def test_a_list_of_values_makes_a_scheduler_of_each() -> None:
     written = {"name": "limited", "scheduler": f"{EXAMPLE}:Easy", "depth": [1, 5]}
     study = LocalStudy.model_validate(study_with(written))
     assert study.labels == ["easy", "limited, depth 1", "limited, depth 5"]
-    assert [scheduler_made(each).depth for each in study.schedulers[1:]] == [1, 5]
+    made: list[Any] = [scheduler_made(each) for each in study.schedulers[1:]]
+    assert [each.depth for each in made] == [1, 5]
 
 
 def test_it_runs_and_equals_the_built_in_policy(tmp_path: Path) -> None:
