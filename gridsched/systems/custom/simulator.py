@@ -84,10 +84,11 @@ class Simulator:
     >>> sim.start(job)
     >>> sim.running["job"].tolist()
     [0]
-    >>> sim.start(job)
-    Traceback (most recent call last):
-    ...
-    gridsched.errors.ScheduleError: job 1 (index 0) cannot start at 0 s: it does not wait in the queue
+    >>> try:
+    ...     sim.start(job)
+    ... except gs.GridschedError as error:
+    ...     print(error)
+    job 1 (index 0) cannot start at 0 s: it does not wait in the queue
     """
 
     def __init__(
