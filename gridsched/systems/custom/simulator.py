@@ -88,7 +88,7 @@ class Simulator:
     ...     sim.start(job)
     ... except gs.GridschedError as error:
     ...     print(error)
-    job 1 (index 0) cannot start at 0 s: it does not wait in the queue
+    job 1 (index 0) cannot start at 899 s: it does not wait in the queue
     """
 
     def __init__(
