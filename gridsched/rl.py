@@ -157,7 +157,7 @@ class _Clusters:
             raise self.invalid(int(actions[c]), c)
 
     def invalid(self, action: Any, c: int) -> InvalidAction:
-        """What is said of an action that cannot be done."""
+        """Error of an action that cannot be done."""
         where = f" in environment {c}" if len(self.ended) > 1 else ""
         waiting, now = (int(self.state.state[c][name]) for name in ("waiting", "now"))
         if not isinstance(action, int) or not 0 <= action < self.visible:

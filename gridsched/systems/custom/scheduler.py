@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -98,9 +98,8 @@ class CustomScheduler(Scheduler):
         else:
             self._simulate(sim)
         schedule = sim.schedule()
-        schedule.counters["scheduler_source"] = type(self).source  # type: ignore[index] # a dict of its own
-        schedule.counters["scheduler_checksum"] = type(self).source_checksum  # type: ignore[index]
-        return schedule
+        made_by = {"scheduler_source": self.source, "scheduler_checksum": self.source_checksum}
+        return replace(schedule, counters={**schedule.counters, **made_by})
 
     def _simulate(self, sim: Simulator) -> None:
         """Ask `decide` until the end."""

@@ -50,8 +50,6 @@ from gridsched.workloads.table import Workload
 
 _NO_NODES: NDArray[np.int64] = np.empty(0, np.int64)
 
-_TO_CLUSTERS = (Action.START, Action.SEND)
-
 _FIRST_CALLS = 64
 """Calls that there is room for at first."""
 
@@ -345,7 +343,7 @@ class Simulator:
             raise self._refused(kind, job, cluster, time, Reply(outcome))
 
     def _refused(self, kind: int, job: int, cluster: int, time: int, why: Reply) -> ScheduleError:
-        """What is said of an action that is not possible."""
+        """Error of an action that is not possible."""
         if kind == Action.CALL:
             return ScheduleError(f"cannot call at {time} s: it is {self.now} s already")
         known = 0 <= job < len(self.workload)
@@ -458,7 +456,7 @@ class StepByStep(Scheduler):
         return "step by step"
 
     def schedule(self, submission: Submission) -> Schedule:
-        """Nothing is known of how it decides."""
+        """Refused: only its user knows how it decides."""
         raise ConfigurationError("a simulator is gone through with advance(), not by gridsched.simulate")
 
 
