@@ -112,6 +112,7 @@ class Reply(IntEnum):
     PAST = 11
     UNKNOWN = 12
     SENDS = 13
+    TOO_MANY = 14
 
 
 _START, _SEND, _WITHDRAW, _REJECT, _KILL, _REQUEUE, _CALL = (int(each) for each in Action)
@@ -120,7 +121,7 @@ _NOT_QUEUED, _NOT_RUNNING = int(Reply.NOT_QUEUED), int(Reply.NOT_RUNNING)
 _NOT_SENT, _NO_CLUSTER = int(Reply.NOT_SENT), int(Reply.NO_CLUSTER)
 _TOO_LARGE, _OVER_LIMIT = int(Reply.TOO_LARGE), int(Reply.OVER_LIMIT)
 _NOT_FREE, _BOUND, _PAST = int(Reply.NOT_FREE), int(Reply.BOUND), int(Reply.PAST)
-_UNKNOWN, _SENDS = int(Reply.UNKNOWN), int(Reply.SENDS)
+_UNKNOWN, _SENDS, _TOO_MANY = int(Reply.UNKNOWN), int(Reply.SENDS), int(Reply.TOO_MANY)
 _REFUSED = int(Fate.REFUSED)
 _END, _LOSE = int(Requeue.END), int(Requeue.LOST)
 _FIRST_FIT = int(Placement.FIRST_FIT)
@@ -569,3 +570,5 @@ def run(
             actions.ctypes,
             len(actions),
         )
+        if not 0 <= state["actions"] <= len(actions):
+            return _TOO_MANY

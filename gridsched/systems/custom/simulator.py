@@ -414,6 +414,11 @@ class Simulator:
             return
         self._actions = self._room_for_actions()
         outcome = self._call(engine.run, lambda: (decision.callback, parameters, self._actions, _NO_NODES))
+        if outcome == Reply.TOO_MANY:
+            raise ScheduleError(
+                f"decide returned {self._state['actions']} actions at {self.now} s; "
+                f"there is room for {len(self._actions)}"
+            )
         if outcome != Reply.DONE:
             kind, job, cluster, time = self._actions[self._state["acted"]].tolist()
             raise self._refused(kind, job, cluster, time, Reply(outcome))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import xarray as xr
@@ -137,6 +138,18 @@ def test_impossible_actions_of_compiled_decisions_are_said() -> None:
         ScheduleError, match=r"job 2 .* cannot start at 5 s: it takes 2 processors, and 1 are free"
     ):
         simulate(jobs, 3, Greedy())
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without compilation a slice has no more than there is")
+def test_more_actions_than_there_is_room_for_are_refused() -> None:
+    class Chatty(gs.CustomScheduler):
+        @gs.compiled
+        @staticmethod
+        def decide(now: Any, queue: Any, running: Any, free: Any, parameters: Any, actions: Any) -> int:
+            return len(actions) + 1
+
+    with pytest.raises(ScheduleError, match=r"decide returned \d+ actions at 899 s; there is room for \d+"):
+        simulate(gs.synthesise("M3", jobs=20, seed=1), 1152, Chatty())
 
 
 def test_nothing_is_explained_whose_rules_are_not_known() -> None:
