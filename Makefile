@@ -76,8 +76,8 @@ test-slurm: $(STAMP)  ## install and start Slurm, run the workflow and a schedul
 test-browser: $(STAMP)  ## look at the report page with Chromium, which is installed if need be (root on Debian)
 	$(BIN)/pytest tests/browser -n 0 -o python_files='browser_*.py'
 
-schemas: $(STAMP)  ## write the JSON schemas and the pages of keys in config/keys anew
-	$(BIN)/python docs/keys.py --write
+schemas: $(STAMP)  ## write the JSON schemas, the pages of keys in config/keys and the picture of the parts anew
+	$(BIN)/python -m docs.keys --write
 
 $(VENV)/.docs: docs/requirements.lock $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock

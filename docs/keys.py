@@ -1,6 +1,6 @@
-"""Write the JSON schemas and the pages of keys from the models, or check that they are up to date.
+"""Write the JSON schemas, pages of keys and the picture of the parts, or check that they are up to date.
 
-``python docs/keys.py`` checks, with ``--write`` it writes. The models of
+``python -m docs.keys`` checks, with ``--write`` it writes. The models of
 `config` and `parts` are the only place where keys, defaults and meanings are stated.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from docs.architecture import picture
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.experiments.config import VARYING, Config
@@ -230,6 +231,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         **{path: json.dumps(schema(*of), indent=2, ensure_ascii=False) for path, of in SCHEMAS.items()},
         **{f"config/keys/{file}": text for file, text in key_pages().items()},
         "docs/capabilities.md": abilities_page(),
+        "docs/architecture.svg": picture(),
     }
     return {root / path: f"{text}\n" for path, text in written.items()}
 
@@ -237,7 +239,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Check or write; 0 if all is up to date."""
     parser = argparse.ArgumentParser(
-        prog="python docs/keys.py",
+        prog="python -m docs.keys",
         description="Check that the JSON schemas and the pages of keys are what the models say.",
     )
     parser.add_argument("--write", action="store_true", help="write the files instead of checking them")

@@ -70,8 +70,7 @@ _FOREVER = 2**62
 _NOBODY = np.empty(0, np.int64)
 
 # a few calls are not worth a compilation
-_FORMULAS: tuple[Any, ...] = (overrun.expected_end, checkpoints.saved_work)
-_expected_end, _saved_work = (getattr(each, "py_func", each) for each in _FORMULAS)
+_expected_end: Any = getattr(overrun.expected_end, "py_func", overrun.expected_end)
 
 
 @dataclass(frozen=True)
@@ -634,7 +633,9 @@ class _Schedule:
         for k, job in enumerate(with_checkpoints):
             rule = [int(v[f"cluster_checkpoint_{name}"][self.cluster[job]]) for name in ("interval", "cost")]
             start, end = (v[f"segment_{name}"][self._executions(job)] for name in ("start", "end"))
-            saved = sum(_saved_work(elapsed, *rule) for elapsed in (end - start)[end <= now].tolist())
+            saved = sum(
+                checkpoints.saved_work_of(elapsed, *rule) for elapsed in (end - start)[end <= now].tolist()
+            )
             lengths[k] = checkpoints.lengths_with_checkpoints(max(1, lengths[k] - saved), *rule)
         return lengths
 

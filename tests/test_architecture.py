@@ -14,34 +14,10 @@ from types import ModuleType
 
 import pytest
 
+from docs.architecture import KINDS_OF_STUDIES, LAYERS
+
 REPOSITORY = Path(__file__).parent.parent
 PACKAGE = REPOSITORY / "gridsched"
-
-# each layer may import those before it; `rooms` are kinds of studies with their figures and report texts
-LAYERS = (
-    ("errors", "io", "lazy", "units", "nodes", "runs"),
-    ("engine",),
-    ("workloads",),
-    ("traces",),
-    ("policies", "inference"),
-    ("platform", "prediction"),
-    ("submission", "results", "metrics"),
-    ("systems",),
-    ("measures", "simulation", "verification", "summary", "tables"),
-    ("aspects", "comparison", "explanation", "account"),
-    ("sequences",),
-    ("rl",),
-    ("calibration",),
-    ("forecasting",),
-    ("conformance",),
-    ("figures",),
-    ("plot",),
-    ("experiments",),
-    ("presentation",),
-    ("rooms",),
-    ("diagnosis", "warming"),
-    ("cli",),
-)
 
 UPPER = ("study", "figures", "figures.py", "findings.py", "report.py")
 """Parts of a room that may use experiments, figures and the report."""
@@ -54,6 +30,7 @@ SHARED = (
     "differences",
     "job_outcomes",
     "node_records",
+    "grids",
     "node_grids",
     "request",
 )
@@ -95,7 +72,7 @@ def part_of(module: str) -> str:
         ["models"],
         ["kinds"],
     )
-    return "rooms" if upper or kind_of_study else parts[0]
+    return KINDS_OF_STUDIES if upper or kind_of_study else parts[0]
 
 
 def name_of(path: Path) -> str:

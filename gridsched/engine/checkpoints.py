@@ -34,6 +34,11 @@ def work_done(elapsed: int, interval: int, cost: int) -> int:
     return saved_work(elapsed, interval, cost) + min(elapsed % (interval + cost), interval)
 
 
+# a few calls are not worth a compilation
+saved_work_of: Any = getattr(saved_work, "py_func", saved_work)
+"""`saved_work` for callers that are not compiled."""
+
+
 def lengths_with_checkpoints(work: Any, interval: int, cost: int) -> Any:
     """`with_checkpoints` of many jobs, for callers that are not compiled."""
     return work if interval <= 0 else work + cost * np.maximum((work - 1) // interval, 0)

@@ -15,9 +15,6 @@ from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import AS_QUEUE, ORDERS, LocalPolicy, OverrunName
 
-FIRST_ROOM = 1024
-"""Jobs that a local queue has space for at first; queues grow when they need to."""
-
 
 def cluster_records(
     clusters: Sequence[Cluster], policies: Sequence[LocalPolicy]
@@ -86,15 +83,3 @@ def check_stretch(jobs: NDArray[Any], records: NDArray[Any], home_speed: float) 
             f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
             f"{jobs['estimate'].max()} s would exceed {LARGEST} s there"
         )
-
-
-def outcome(
-    state: grid.GridArrays, local: grid.LocalArrays
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Start time and cluster of each job, -1 where it has none, and how often estimates were exceeded."""
-    placed = state.cluster >= 0
-    start_time = np.full(len(state.cluster), -1, np.int64)
-    start_time[placed] = local.starts[0, state.entry[placed]]
-    # Where a policy does not look at expected ends, they are corrected for the predictions alone.
-    looks = state.clusters["backfilling"] >= Backfilling.EASY
-    return start_time, np.where(placed, state.cluster, -1), int(state.state["corrections"][:-1][looks].sum())

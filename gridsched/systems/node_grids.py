@@ -6,45 +6,45 @@ nodes of their own are what they are to local policies (`node_records.nodes_of`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import node_clusters
-from gridsched.engine.clusters import GridArrays, Order
-from gridsched.engine.node_clusters import RULE, SITE, NodeClusters, Sites
+from gridsched.engine.clusters import Order, StartPredictions
+from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.node_clusters import RULE, SITE, Sites
 from gridsched.engine.nodes.records import LIMIT, TYPICAL, EventKind, Placement, Requeue
 from gridsched.engine.records import Backfilling, Correction, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.policies.local import LocalPolicy, named_policy
+from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import typical_jobs
-from gridsched.policies.scores import Score, check_order
-from gridsched.results import Variable
+from gridsched.policies.scores import check_order
+from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.cluster_records import FIRST_ROOM
+from gridsched.systems import grids
+from gridsched.systems.grids import CountedGrid, Grid
 from gridsched.systems.job_outcomes import lifecycles_of, outcomes_on_nodes
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     REASONS,
     TOO_LARGE,
+    ClusterNodes,
     NodeUse,
     asked_for,
-    events_of,
+    asking_columns,
     executed,
     groups_of,
     limit_values,
     limits_of,
     needs_nodes,
     node_results,
-    nodes_of,
-    partitions_of,
+    nodes_for,
     predicted_variable,
     priorities_of,
-    reach_of,
     reasons_against,
     times_of,
     user_numbers,
@@ -54,9 +54,6 @@ from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
 
-_COLUMNS = ("requested_nodes", "requested_gpus", "gpu_share", "requested_memory", "partition", "queue")
-"""What jobs of one request have in common, beside processors."""
-
 _STEP = 2.0**42
 """By how much the keys of jobs of two priorities differ at least; more than any estimate or size."""
 
@@ -64,57 +61,53 @@ _EXACT = 2.0**53
 """Whole numbers up to this are exact in float64."""
 
 
-def is_node_grid(
-    clusters: Sequence[Cluster], workload: Workload, policies: Sequence[str | LocalPolicy]
-) -> bool:
-    """Whether a grid has to be simulated node by node, which local policies that predict need, too."""
-    predicts = any(named_policy(policy).predicts for policy in policies)
-    return predicts or any(needs_nodes(cluster, workload) for cluster in clusters)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NodeGrid:
-    """Jobs of a grid and its clusters of nodes.
+class NodeGrid(Grid):
+    """A grid of clusters of nodes.
 
     Parameters
     ----------
-    submission : Submission
-        The jobs and clusters.
-    home : int64[n]
-        Index of the cluster where each job is submitted, or from which its times are; the number of clusters
-        for a cluster of speed 1 outside of the grid.
-    estimate : int64[n]
-        Estimated run time at its home [s].
-    sites : Sites
-        The clusters as the engine wants them.
-    names, outages
-        Of each cluster: names of its nodes, and (node, start, end) of its outages.
-    nodes
-        Of each cluster: what its nodes have.
-    predicts : bool
-        Whether some local policy predicts run times.
+    submission, home, requests
+        As of `gridsched.systems.grids.Grid`.
+    reach : bool[homes, m], optional
+        Clusters that jobs of each home may use; all without.
+
+    Raises
+    ------
+    ConfigurationError
+        If partitions have different priorities where the order of a queue is a score, or too large keys.
     """
 
-    submission: Submission
-    home: Integers
-    sites: Sites
-    names: list[list[str]]
-    outages: list[Integers]
-    nodes: list[RecordArray]
-    predicts: bool
-
-    @property
-    def clusters(self) -> Sequence[Cluster]:
-        """The clusters."""
-        return self.submission.clusters
+    def __init__(
+        self,
+        submission: Submission,
+        home: Integers,
+        *,
+        reach: NDArray[np.bool_] | None = None,
+        requests: int = 1,
+    ) -> None:
+        super().__init__(submission, home, requests)
+        self._tables = _Tables(self)
+        self.sites = self._tables.sites()
+        clusters = len(submission.clusters)
+        everywhere = np.ones((clusters + 1, clusters), np.bool_)
+        self.against = self._reasons_against(everywhere if reach is None else reach)
+        self.local = node_clusters.allocate(
+            self.sites,
+            np.repeat(labels_of(submission.workload), requests),
+            lifecycles_of(submission, self.against > 0),
+            requests,
+            grids.FIRST_ROOM,
+        )
+        jobs = np.repeat(submission.records(), requests)
+        self.state = node_clusters.grid_of(self.local, jobs, np.repeat(home, requests), self.records)
 
     def can_hold(self, m: int) -> NDArray[np.bool_]:
         """Whether a cluster can hold each job."""
         held: NDArray[np.bool_] = self.sites.fits[self.sites.sites["kind"][m]] == 0
         return held
 
-    def against(self, reach: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Why no cluster can hold each job, of those that jobs of its home reach (bool[homes, m]); else 0.
+    def _reasons_against(self, reach: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """Why no cluster can hold each job, of those that jobs of its home reach; else 0.
 
         Limits come first, so that it is known of which jobs the nodes could hold.
         """
@@ -129,101 +122,124 @@ class NodeGrid:
             found = np.where(better, codes, found)
         return np.where(held, 0, found).astype(np.int8)
 
-    def allocate(
-        self, records: RecordArray, jobs: RecordArray, rejected: NDArray[np.bool_], requests: int = 1
-    ) -> tuple[GridArrays, NodeClusters]:
-        """Idle clusters and the jobs (JOB[...]) of a grid, in which a job of a user is so many jobs."""
-        local = node_clusters.allocate(
-            self.sites,
-            np.repeat(labels_of(self.submission.workload), requests),
-            lifecycles_of(self.submission, rejected),
-            requests,
-            FIRST_ROOM,
-        )
-        home = np.repeat(self.home, requests)
-        return node_clusters.grid_of(local, jobs, home, records), local
+    def make_room(self) -> None:
+        """Give the clusters the room that they asked for."""
+        self.local = node_clusters.with_room(self.local)
 
-    def run_time_on(self, cluster: Integers) -> Integers:
+    def check_order(self) -> None:
+        """Refuse a user's score that was not a number for some job."""
+        check_order(self._order, self.local.real.state)
+
+    @property
+    def submitted(self) -> int:
+        """How many jobs have been submitted."""
+        return int(self.local.lifecycles.state["arrival"][0])
+
+    def ends(self, jobs: Integers) -> Integers:
+        """When jobs end that have started, by index [s]; -1 for the others. One that was killed has not."""
+        known = self.local.real.jobs[jobs]
+        return np.where((known["start"] >= 0) | (known["done"] != 0), known["end"], -1)
+
+    def is_gone(self, jobs: Integers) -> NDArray[np.bool_]:
+        """Whether jobs, by index, have left without an end of their own: given up, never eligible, lost."""
+        gone: NDArray[np.bool_] = self.local.lifecycles.jobs["fate"][jobs] != int(Fate.COMPLETED)
+        return gone
+
+    def schedule(self, counters: Mapping[str, Any]) -> Schedule:
+        """What has become of the jobs."""
+        workload, clusters, local = self.submission.workload, self.submission.clusters, self.local
+        number, k = len(workload), self.requests
+        log = local.real.executions[: local.real.store["executions"][0]].copy()
+        request, where = log["job"].copy(), self.state.cluster[log["job"]]
+        log["job"] //= k
+        ran = np.full(number, -1, np.int64)
+        ran[log["job"]] = where
+        shown = np.where(ran >= 0, ran, np.where(self.home < len(clusters), self.home, 0))
+        uses = [
+            (m, cluster, own, self._use(m, own, log[where == m]))
+            for m, cluster in enumerate(clusters)
+            for own in [np.flatnonzero(shown == m)]
+        ]
+        size = np.asarray(workload.processors, np.int64)
+        outcomes = outcomes_on_nodes(local.lifecycles.jobs, local.real.jobs, size, k)
+        segments, variables, counted = node_results(workload, clusters, uses, outcomes, self.against)
+        estimate = self.state.requests["estimate"][::k].astype(np.int64)
+        if any(policy.predicts for policy in self.submission.policies):
+            # of the requests of a job, the one that ran
+            chosen = np.arange(number) * k
+            chosen[log["job"]] = request
+            known = local.real.jobs["predicted"][chosen]
+            variables["predicted_run_time"] = predicted_variable(
+                np.where(ran >= 0, known, self.submission.estimate).astype(np.int64)
+            )
+        start, end = times_of(segments, number)
+        watched = self.sites.sites["watched"] == 1
+        corrections = int(local.real.state["corrections"][:-1, 0][watched].sum())
+        return Schedule(
+            start_time=start,
+            end_time=end,
+            run_time=self._run_time_on(ran),
+            estimate=estimate,
+            segments=segments,
+            variables=variables,
+            counters={**counters, "corrections": corrections, **counted},
+            messages=float(self.queries),
+        )
+
+    def _use(self, m: int, own: Integers, log: RecordArray) -> NodeUse:
+        """What some jobs had on a cluster, by its executions."""
+        cluster, workload = self.submission.clusters[m], self.submission.workload
+        asked = self.local.asked[self.local.sites["kind"][m], self.local.request_of[own]]
+        segments, pieces = executed(log, m)
+        limits, limited = limits_of(workload, cluster.limits)
+        return NodeUse(
+            site=self._tables.clusters[m],
+            segments=segments,
+            pieces=pieces,
+            asked={name: asked[name].astype(np.int64) for name in ASKED_NAMES},
+            limits=limits,
+            limited=limited[own],
+            priority=priorities_of(workload, cluster)[own],
+        )
+
+    def _run_time_on(self, cluster: Integers) -> Integers:
         """Run time of each job on a cluster [s]; as at home where that is -1."""
         run_time, speeds = self.submission.run_time, np.append(self.submission.speeds, 1.0)
         moved = np.ceil(run_time * speeds[self.home] / speeds[cluster]).astype(np.int64)
         return np.where((cluster == self.home) | (cluster < 0), run_time, moved)
 
 
-def node_grid(
-    submission: Submission, home: Integers, records: RecordArray, policies: Sequence[LocalPolicy]
-) -> NodeGrid:
-    """The clusters of a grid as clusters of nodes, for jobs with these homes.
+def grid_for(
+    submission: Submission,
+    home: Integers,
+    predictions: StartPredictions = StartPredictions.EXACT,
+    *,
+    reach: NDArray[np.bool_] | None = None,
+    requests: int = 1,
+    keyed: bool = False,
+) -> Grid:
+    """The jobs and clusters of a grid; parameters are those of `CountedGrid`.
 
-    Parameters
-    ----------
-    submission : Submission
-        The jobs, with times as at `home`.
-    home : int64[n]
-        As of `NodeGrid`.
-    records : CLUSTER[m]
-        The clusters, see `cluster_records`.
-    policies : sequence of LocalPolicy
-        Their local policies.
-
-    Raises
-    ------
-    ConfigurationError
-        If partitions have different priorities where the order of a queue is a score, or too large keys.
+    It is simulated node by node if one cluster or the jobs need it, or if a local policy predicts run times.
     """
-    workload, clusters = submission.workload, submission.clusters
-    request_of, first = _requests(workload, clusters)
-    speeds = np.append(submission.speeds, 1.0)
-    one_each = workload.select(first)
-    tables = _Tables()
-    kinds: dict[Any, int] = {}
-    for m, (cluster, record, policy) in enumerate(zip(clusters, records, policies, strict=True)):
-        nodes, names, unit = nodes_of(cluster)
-        partition = partitions_of(workload, cluster)
-        allowed, where = reach_of(cluster, nodes, names, partition)
-        site = tables.add_cluster(cluster, nodes, names, allowed, submission.seed)
-        kind = _kind(cluster, m)
-        site["kind"] = kinds.setdefault(kind, len(kinds))
-        if site["kind"] == len(tables.asked):
-            asked = asked_for(one_each, cluster, nodes, unit)
-            asked["where"] = where[first]
-            jobs = asked[request_of]
-            requested, estimate = (
-                _times_on(np.asarray(values, np.int64), home, m, speeds)
-                for values in (workload.requested_time, submission.estimate)
-            )
-            jobs["estimate"] = with_checkpoints(np.maximum(estimate, 1), cluster)
-            codes = reasons_against(jobs, workload, cluster, nodes, allowed, partition, requested)
-            tables.add_kind(asked, codes, _priorities(cluster, record, policy, asked, jobs["estimate"]))
-        tables.add_limits(cluster, workload)
-        if cluster.placement == "fragments":
-            jobs = tables.asked[site["kind"]][request_of]
-            tables.add_typical(typical_jobs(jobs[tables.codes[site["kind"]] == 0]))
-        site["prediction"] = Prediction[policy.prediction.upper()]
-        site["correction"] = Correction[policy.correction.upper()]
-        site["watched"] = record["backfilling"] >= Backfilling.EASY or bool(cluster.events)
-    return NodeGrid(
-        submission=submission,
-        home=home,
-        sites=tables.sites_for(request_of, user_numbers(workload)),
-        names=tables.names,
-        outages=tables.outages,
-        nodes=tables.nodes,
-        predicts=any(policy.predicts for policy in policies),
+    workload = submission.workload
+    predicts = any(policy.predicts for policy in submission.policies)
+    if predicts or any(needs_nodes(cluster, workload) for cluster in submission.clusters):
+        return NodeGrid(submission, home, reach=reach, requests=requests)
+    return CountedGrid(
+        submission,
+        home,
+        predictions,
+        reach=reach,
+        requests=requests,
+        keyed=keyed,
     )
 
 
 def _requests(workload: Workload, clusters: Sequence[Cluster]) -> tuple[Integers, Integers]:
-    """Request of each job, and a job of each request."""
-    columns = [np.asarray(workload.processors, np.int64)]
-    for name in _COLUMNS:
-        matters = name not in ("partition", "queue") or any(
-            cluster.partitions and cluster.partition_of == name for cluster in clusters
-        )
-        column = getattr(workload, name)
-        if column is not None and matters:
-            columns.append(np.asarray(column, np.int64))
-    _, first, request_of = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
+    """Request of each job, and a job of each request: jobs of one request ask for the same everywhere."""
+    columns = np.stack(asking_columns(workload, clusters))
+    _, first, request_of = np.unique(columns, axis=1, return_index=True, return_inverse=True)
     return request_of.reshape(-1).astype(np.int64), first.astype(np.int64)
 
 
@@ -242,11 +258,16 @@ def _kind(cluster: Cluster, m: int) -> Any:
 
 
 def _priorities(
-    cluster: Cluster, record: Any, policy: LocalPolicy, asked: RecordArray, estimate: Integers
+    one_each: Workload,
+    cluster: Cluster,
+    record: Any,
+    policy: LocalPolicy,
+    asked: RecordArray,
+    estimate: Integers,
 ) -> NDArray[np.float64]:
     """What is added to the keys of each request: less for partitions of higher priority."""
-    ranks = np.unique(-priorities_of(cluster), return_inverse=True)[1].reshape(-1)
-    if ranks.max() == 0:
+    levels = np.unique([-each.priority for each in cluster.partitions])
+    if len(levels) < 2:
         return np.zeros(len(asked))
     if record["order"] == Order.SCORE:
         raise ConfigurationError(
@@ -257,210 +278,133 @@ def _priorities(
     step = _STEP
     if Order.SMALLEST_AREA in (record["order"], record["backfill_order"]):
         step = max(step, 2.0 ** np.ceil(np.log2(largest + 1)))
-    if (ranks.max() + 1) * step > _EXACT:
+    if len(levels) * step > _EXACT:
         raise ConfigurationError(
-            f"cluster {cluster.name}: {ranks.max() + 1} priorities of partitions are too many for the order "
+            f"cluster {cluster.name}: {len(levels)} priorities of partitions are too many for the order "
             f"of policy {policy.name!r}; use fewer"
         )
-    keys: NDArray[np.float64] = (ranks * step)[asked["where"]]
-    return keys
+    return np.searchsorted(levels, -priorities_of(one_each, cluster)).astype(np.float64) * step
 
 
 class _Tables:
-    """The parts of `Sites` while clusters are added."""
+    """The parts of `Sites`, of one cluster after the other.
 
-    def __init__(self) -> None:
-        self.sites: list[RecordArray] = []
-        self.nodes: list[RecordArray] = []
-        self.names: list[list[str]] = []
-        self.outages: list[Integers] = []
-        self.allowed: list[NDArray[np.bool_]] = []
-        self.events: list[RecordArray] = []
-        self.closings: list[RecordArray] = []
-        self.windows: list[RecordArray] = []
-        self.limits: list[tuple[int, ...]] = []
-        self.rules: list[tuple[int, int]] = []
-        self.groups: dict[Any, tuple[int, Integers]] = {}
-        self.typical: list[RecordArray] = []
+    `clusters` has the nodes of each, `rows` what clusters have in one array after another, by its name in
+    `SITE`; `asked` and `fits` are of clusters of one kind.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.clusters: list[ClusterNodes] = []
+        self.rows: dict[str, list[Any]] = {}
         self.asked: list[RecordArray] = []
-        self.codes: list[NDArray[np.int8]] = []
-
-    def add_cluster(
-        self, cluster: Cluster, nodes: RecordArray, names: list[str], allowed: NDArray[Any], seed: int
-    ) -> Any:
-        """Add nodes and what happens to them; return the record of the cluster."""
-        events, windows, outages = events_of(cluster, names)
-        closings = events[np.isin(events["kind"], (int(EventKind.CLOSE), int(EventKind.OPEN)))]
-        nodes = nodes.copy()
-        nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
-        site: Any = np.zeros(1, SITE)[0]
-        for name, list_, added in (
-            ("node", self.nodes, nodes),
-            ("row", self.allowed, allowed),
-            ("event", self.events, events),
-            ("closing", self.closings, closings),
-            ("window", self.windows, windows),
+        self.fits: list[NDArray[np.int8]] = []
+        self._grid, self._workload = grid, grid.submission.workload
+        self._request_of, self._first = _requests(self._workload, grid.submission.clusters)
+        self._groups: dict[Any, tuple[int, Integers]] = {}
+        self._sites: RecordArray = np.zeros(len(grid.submission.clusters), SITE)
+        kinds: dict[Any, int] = {}
+        for m, (cluster, policy) in enumerate(
+            zip(grid.submission.clusters, grid.submission.policies, strict=True)
         ):
-            site[name], site[f"{name}s"] = sum(len(each) for each in list_), len(added)
-            list_.append(added)
-        site["device"] = sum(int(each["gpus"].sum()) for each in self.nodes[:-1])
-        site["devices"] = nodes["gpus"].sum()
+            nodes, where = nodes_for(cluster, self._workload)
+            self.clusters.append(nodes)
+            self._sites[m]["kind"] = kinds.setdefault(_kind(cluster, m), len(kinds))
+            if len(kinds) > len(self.asked):
+                self._add_kind(m, cluster, policy, where)
+            self._add_nodes(m, nodes)
+            self._add_limits(m, cluster)
+            self._add_rules(m, cluster, policy)
+
+    def _append(self, m: int, name: str, rows: Any) -> None:
+        """Append what a cluster has of something."""
+        before = self.rows.setdefault(name, [])
+        self._sites[m][name], self._sites[m][f"{name}s"] = sum(len(each) for each in before), len(rows)
+        before.append(rows)
+
+    def _add_kind(self, m: int, cluster: Cluster, policy: LocalPolicy, where: Integers) -> None:
+        """Say what requests are on clusters of the kind of this one, and which jobs fit there."""
+        submission, home, record = self._grid.submission, self._grid.home, self._grid.records[m]
+        one_each, speeds = self._workload.select(self._first), np.append(submission.speeds, 1.0)
+        asked = asked_for(one_each, cluster, self.clusters[m], where[self._first])
+        jobs = asked[self._request_of]
+        requested, estimate = (
+            _times_on(np.asarray(values, np.int64), home, m, speeds)
+            for values in (self._workload.requested_time, submission.estimate)
+        )
+        jobs["estimate"] = with_checkpoints(np.maximum(estimate, 1), cluster)
+        self.fits.append(reasons_against(jobs, self._workload, cluster, self.clusters[m], requested))
+        asked["priority"] = _priorities(one_each, cluster, record, policy, asked, jobs["estimate"])
+        asked["shape"] = np.arange(len(asked))
+        self.asked.append(asked)
+
+    def _add_nodes(self, m: int, site: ClusterNodes) -> None:
+        """Add nodes and what happens to them."""
+        nodes = site.nodes.copy()
+        nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
+        closings = site.events[np.isin(site.events["kind"], (int(EventKind.CLOSE), int(EventKind.OPEN)))]
+        self._append(m, "node", nodes)
+        self._append(m, "device", range(int(nodes["gpus"].sum())))
+        self._append(m, "row", site.allowed)
+        self._append(m, "event", site.events)
+        self._append(m, "closing", closings)
+        self._append(m, "window", site.windows)
+
+    def _add_limits(self, m: int, cluster: Cluster) -> None:
+        """Add limits, one for each group of jobs."""
+        rules: list[tuple[int, int]] = []
+        limits: list[tuple[int, ...]] = []
+        for limit in cluster.limits:
+            key = (limit.by, limit.of)
+            if key not in self._groups:
+                self._groups[key] = len(self._groups), groups_of(self._workload, limit)
+            row, groups = self._groups[key]
+            rules.append((row, len(limits)))
+            limits += [(*limit_values(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
+        self._append(m, "rule", np.array(rules, RULE))
+        self._append(m, "limit", np.array(limits, LIMIT))
+
+    def _add_rules(self, m: int, cluster: Cluster, policy: LocalPolicy) -> None:
+        """Say how jobs are placed on a cluster, what happens to killed ones, and what is predicted."""
+        site, kind = self._sites[m], int(self._sites[m]["kind"])
+        typical: RecordArray = np.empty(0, TYPICAL)
+        if cluster.placement == "fragments":
+            typical = typical_jobs(self.asked[kind][self._request_of][self.fits[kind] == 0])
+        self._append(m, "typical", typical)
         site["placement"] = Placement[cluster.placement.upper()]
         site["requeue"] = Requeue[cluster.requeue.upper()]
         site["interval"], site["cost"] = cluster.checkpoint_interval, cluster.checkpoint_cost
-        site["seed"] = seed % 2**31
-        site["limit"], site["rule"] = len(self.limits), len(self.rules)
-        site["typical"] = sum(len(each) for each in self.typical)
-        self.sites.append(site)
-        self.names.append(names)
-        self.outages.append(outages)
-        return site
+        site["seed"] = self._grid.submission.seed % 2**31
+        site["prediction"] = Prediction[policy.prediction.upper()]
+        site["correction"] = Correction[policy.correction.upper()]
+        looks = self._grid.records[m]["backfilling"] >= Backfilling.EASY
+        site["watched"] = looks or bool(cluster.events)
 
-    def add_kind(self, asked: RecordArray, codes: NDArray[np.int8], priority: NDArray[Any]) -> None:
-        """Add what requests are on clusters of a kind."""
-        asked["priority"], asked["shape"] = priority, np.arange(len(asked))
-        self.asked.append(asked)
-        self.codes.append(codes)
-
-    def add_limits(self, cluster: Cluster, workload: Workload) -> None:
-        """Add the limits of the last cluster."""
-        site = self.sites[-1]
-        for limit in cluster.limits:
-            key = (limit.by, limit.of)
-            if key not in self.groups:
-                self.groups[key] = len(self.groups), groups_of(workload, limit)
-            row, groups = self.groups[key]
-            self.rules.append((row, len(self.limits) - int(site["limit"])))
-            self.limits += [(*limit_values(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
-        site["limits"], site["rules"] = len(self.limits) - site["limit"], len(cluster.limits)
-
-    def add_typical(self, typical: RecordArray) -> None:
-        """Add the typical jobs of the last cluster."""
-        self.sites[-1]["typicals"] = len(typical)
-        self.typical.append(typical)
-
-    def sites_for(self, request_of: Integers, users: Integers) -> Sites:
+    def sites(self) -> Sites:
         """All that was added."""
-        columns = max(allowed.shape[1] for allowed in self.allowed)
-        rows = max(len(allowed) for allowed in self.allowed)
-        overlaps = [(each.astype(np.int64) @ each.astype(np.int64).T) > 0 for each in self.allowed]
-        groups = [row for _, row in self.groups.values()]
+        sets = self.rows["row"]
+        overlaps = [(each.astype(np.int64) @ each.astype(np.int64).T) > 0 for each in sets]
+        groups = [row for _, row in self._groups.values()]
+        together = {name: np.concatenate(rows) for name, rows in self.rows.items() if name != "row"}
         return Sites(
-            sites=np.array(self.sites, SITE),
-            users=users,
-            request_of=request_of,
-            fits=np.stack(self.codes),
+            sites=self._sites,
+            users=user_numbers(self._workload),
+            request_of=self._request_of,
+            fits=np.stack(self.fits),
             asked=np.stack(self.asked),
             group_of=np.stack(groups) if groups else np.empty((0, 0), np.int64),
-            rules=np.array(self.rules, RULE),
-            nodes=np.concatenate(self.nodes),
-            limits=np.array(self.limits, LIMIT),
-            allowed=np.concatenate([_wider(each, columns) for each in self.allowed]),
-            overlap=np.concatenate([_wider(each, rows) for each in overlaps]),
-            events=np.concatenate(self.events),
-            closings=np.concatenate(self.closings),
-            windows=np.concatenate(self.windows),
-            typical=np.concatenate([*self.typical, np.empty(0, TYPICAL)]),
+            rules=together["rule"],
+            nodes=together["node"],
+            limits=together["limit"],
+            allowed=_one_below_the_other(sets),
+            overlap=_one_below_the_other(overlaps),
+            events=together["event"],
+            closings=together["closing"],
+            windows=together["window"],
+            typical=together["typical"],
         )
 
 
-def _wider(rows: NDArray[np.bool_], columns: int) -> NDArray[np.bool_]:
-    """Rows with so many columns."""
-    wider = np.zeros((len(rows), columns), np.bool_)
-    wider[:, : rows.shape[1]] = rows
-    return wider
-
-
-# --- results --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NodeGridRun:
-    """Outcomes of the jobs of a grid.
-
-    Parameters
-    ----------
-    cluster : int64[n]
-        Where each job ran; -1 where it did not.
-    start_time, end_time : int64[n]
-        First start and last end [s], -1 likewise.
-    fate : int64[n]
-        Values of `gridsched.engine.job_lifecycle.Fate`.
-    segments : SEGMENT[...]
-        Executions.
-    variables, counters
-        What else a run says of nodes and fates.
-    """
-
-    cluster: Integers
-    start_time: Integers
-    end_time: Integers
-    fate: Integers
-    segments: RecordArray
-    variables: dict[str, Variable]
-    counters: dict[str, Any]
-
-
-def node_grid_run(
-    grid: NodeGrid, state: GridArrays, local: NodeClusters, against: NDArray[np.int8], score: Score
-) -> NodeGridRun:
-    """Outcomes of the jobs, by the arrays after the simulation.
-
-    Raises
-    ------
-    ConfigurationError
-        If a user's score was not a number for some job.
-    """
-    workload, clusters = grid.submission.workload, grid.clusters
-    number, requests = len(workload), int(local.clock["requests"][0])
-    check_order(score, local.real.state)
-    log = local.real.executions[: local.real.store["executions"][0]].copy()
-    request, where = log["job"].copy(), state.cluster[log["job"]]
-    log["job"] //= requests
-    ran = np.full(number, -1, np.int64)
-    ran[log["job"]] = where
-    shown = np.where(ran >= 0, ran, np.where(grid.home < len(clusters), grid.home, 0))
-    uses: list[tuple[int, Cluster, Integers, NodeUse]] = []
-    for m, cluster in enumerate(clusters):
-        own = np.flatnonzero(shown == m)
-        asked = local.asked[local.sites["kind"][m], local.request_of[own]]
-        segments, pieces = executed(log[where == m], m)
-        limits, limited = limits_of(workload, cluster.limits)
-        use = NodeUse(
-            segments=segments,
-            pieces=pieces,
-            nodes=grid.nodes[m],
-            node_names=grid.names[m],
-            outages=grid.outages[m],
-            asked={name: asked[name].astype(np.int64) for name in ASKED_NAMES},
-            limits=limits,
-            limited=limited[own],
-            priority=priorities_of(cluster)[asked["where"]],
-        )
-        uses.append((m, cluster, own, use))
-    size = np.asarray(workload.processors, np.int64)
-    outcomes = outcomes_on_nodes(local.lifecycles.jobs, local.real.jobs, size, requests)
-    segments, variables, counters = node_results(workload, clusters, uses, outcomes, against)
-    if grid.predicts:
-        # of the requests of a job, the one that ran
-        chosen = np.arange(number) * requests
-        chosen[log["job"]] = request
-        known = local.real.jobs["predicted"][chosen]
-        variables["predicted_run_time"] = predicted_variable(
-            np.where(ran >= 0, known, grid.submission.estimate).astype(np.int64)
-        )
-    start, end = times_of(segments, number)
-    return NodeGridRun(
-        cluster=ran,
-        start_time=start,
-        end_time=end,
-        fate=outcomes.fate,
-        segments=segments,
-        variables=variables,
-        counters=counters,
-    )
-
-
-def node_corrections(local: NodeClusters) -> int:
-    """How often estimates were exceeded, where that matters to someone."""
-    return int(local.real.state["corrections"][:-1, 0][local.sites["watched"] == 1].sum())
+def _one_below_the_other(tables: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Rows of all tables, the shorter ones filled up."""
+    columns = max(table.shape[1] for table in tables)
+    return np.concatenate([np.pad(table, ((0, 0), (0, columns - table.shape[1]))) for table in tables])

@@ -45,14 +45,36 @@ def needs_nodes(cluster: Cluster, workload: Workload) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterNodes:
+    """The nodes of one cluster, what happens to them, and which of them jobs may use.
+
+    Parameters
+    ----------
+    nodes, names
+        What each node has, and its name.
+    allowed : bool[w, ...]
+        Sets of nodes that jobs may use.
+    events, windows
+        What happens to single nodes, by time, and their maintenance windows.
+    outages : int64[..., 5]
+        When nodes are out, with the fields of `_OUTAGE`.
+    """
+
+    nodes: RecordArray
+    names: list[str]
+    allowed: NDArray[np.bool_]
+    events: RecordArray
+    windows: RecordArray
+    outages: Integers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NodeUse:
     """What jobs had of the nodes of one cluster; jobs and nodes are named by their places there."""
 
+    site: ClusterNodes
     segments: RecordArray
     pieces: dict[str, Integers]
-    nodes: RecordArray
-    node_names: list[str]
-    outages: Integers
     asked: dict[str, Integers]
     limits: RecordArray
     limited: Integers
@@ -66,12 +88,23 @@ Uses = Sequence[tuple[int, Cluster, Integers, NodeUse]]
 # --- nodes and jobs -------------------------------------------------------------------------------
 
 
-def nodes_of(cluster: Cluster) -> tuple[RecordArray, list[str], int]:
-    """Nodes, their names, and processors that jobs take at a time; one node where nodes do not matter."""
+def nodes_for(cluster: Cluster, workload: Workload) -> tuple[ClusterNodes, Integers]:
+    """The nodes of a cluster for the jobs of a workload, and the row of `allowed` of each job."""
+    nodes, names = _nodes_of(cluster)
+    allowed, where = reach_of(cluster, names, workload)
+    events, windows, outages = events_of(cluster, names)
+    site = ClusterNodes(
+        nodes=nodes, names=names, allowed=allowed, events=events, windows=windows, outages=outages
+    )
+    return site, where
+
+
+def _nodes_of(cluster: Cluster) -> tuple[RecordArray, list[str]]:
+    """Nodes and their names; one node where nodes do not matter."""
     if not cluster.has_nodes:
         nodes: RecordArray = np.zeros(1, NODE)
         nodes["cores"], nodes["memory"] = cluster.processors, UNLIMITED_MEMORY
-        return nodes, [cluster.name], cluster.unit
+        return nodes, [cluster.name]
     kinds = cluster.node_types
     nodes = np.zeros(sum(kind.count for kind in kinds), NODE)
     which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
@@ -80,7 +113,7 @@ def nodes_of(cluster: Cluster) -> tuple[RecordArray, list[str], int]:
     nodes["memory"] = np.array(memory)[which]
     nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
     nodes["weight"] = np.array([kind.weight for kind in kinds])[which]
-    return nodes, cluster.node_names, 1
+    return nodes, cluster.node_names
 
 
 def column_of(workload: Workload, name: str) -> Integers:
@@ -91,12 +124,24 @@ def column_of(workload: Workload, name: str) -> Integers:
     )
 
 
-def asked_for(workload: Workload, cluster: Cluster, nodes: RecordArray, unit: int) -> RecordArray:
+_ASKING = ("requested_nodes", "requested_gpus", "gpu_share", "requested_memory")
+"""Columns that say what jobs ask for, beside processors and partition."""
+
+
+def asking_columns(workload: Workload, clusters: Sequence[Cluster]) -> list[Integers]:
+    """Columns of which jobs that ask for the same on all clusters have the same values."""
+    names = [*_ASKING, *dict.fromkeys(each.partition_of for each in clusters if each.partitions)]
+    columns = [getattr(workload, name) for name in ("processors", *names)]
+    return [np.asarray(column, np.int64) for column in columns if column is not None]
+
+
+def asked_for(workload: Workload, cluster: Cluster, site: ClusterNodes, where: Integers) -> RecordArray:
     """What jobs ask for on a cluster, as the engine wants it: equal units, each on one node.
 
     A job that names a number of nodes has a unit on each; one that asks for GPUs alone has one unit where
     some node has as many, else a unit a GPU; any other one has a unit a processor.
     """
+    unit = 1 if cluster.has_nodes else cluster.unit
     size = -(-workload.processors // unit) * unit
     jobs: RecordArray = np.zeros(len(workload), JOB)
     spread = np.minimum(column_of(workload, "requested_nodes"), size)
@@ -104,7 +149,7 @@ def asked_for(workload: Workload, cluster: Cluster, nodes: RecordArray, unit: in
     if not cluster.has_nodes:
         spread, gpus, share = 0 * spread, 0 * gpus, 0 * share
     together = (spread == 0) & ((gpus > 0) | (share > 0))
-    one_each = together & (gpus > nodes["gpus"].max())
+    one_each = together & (gpus > site.nodes["gpus"].max())
     units = np.where(spread > 0, spread, np.where(one_each, gpus, np.where(together, 1, size)))
     jobs["units"] = np.maximum(units, 1)
     jobs["cores"] = -(-size // jobs["units"])
@@ -116,7 +161,7 @@ def asked_for(workload: Workload, cluster: Cluster, nodes: RecordArray, unit: in
     jobs["affinity"] = affinities(jobs)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
-    jobs["plan"] = FOREVER
+    jobs["plan"], jobs["where"] = FOREVER, where
     return jobs
 
 
@@ -147,18 +192,19 @@ def partitions_of(workload: Workload, cluster: Cluster) -> Integers:
     return place
 
 
-def priorities_of(cluster: Cluster) -> Integers:
-    """Priority of each partition of a cluster."""
-    return np.array([each.priority for each in cluster.partitions] or [0], np.int64)
+def priorities_of(workload: Workload, cluster: Cluster) -> Integers:
+    """Priority of each job on a cluster, by its partition."""
+    levels = np.array([each.priority for each in cluster.partitions] or [0], np.int64)
+    priority: Integers = levels[partitions_of(workload, cluster)]
+    return priority
 
 
-def reach_of(
-    cluster: Cluster, nodes: RecordArray, names: list[str], partition: Integers
-) -> tuple[NDArray[np.bool_], Integers]:
-    """Nodes of each partition, and the row of each job."""
+def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[NDArray[np.bool_], Integers]:
+    """Sets of nodes that jobs may use, one for each partition, and the set of each job."""
     if not cluster.partitions:
-        return np.ones((1, len(nodes)), np.bool_), np.zeros(len(partition), np.int64)
-    return np.array([_named(cluster, each.nodes, names) for each in cluster.partitions]), partition
+        return np.ones((1, len(names)), np.bool_), np.zeros(len(workload), np.int64)
+    sets = [_named(cluster, each.nodes, names) for each in cluster.partitions]
+    return np.array(sets), partitions_of(workload, cluster)
 
 
 def _named(cluster: Cluster, wanted: tuple[str, ...] | Any, names: list[str]) -> NDArray[np.bool_]:
@@ -171,18 +217,12 @@ def _named(cluster: Cluster, wanted: tuple[str, ...] | Any, names: list[str]) ->
 
 
 def reasons_against(
-    jobs: RecordArray,
-    workload: Workload,
-    cluster: Cluster,
-    nodes: RecordArray,
-    allowed: NDArray[np.bool_],
-    partition: Integers,
-    requested_time: Integers,
+    jobs: RecordArray, workload: Workload, cluster: Cluster, site: ClusterNodes, requested_time: Integers
 ) -> NDArray[np.int8]:
     """Why a cluster cannot hold each job, by the first of `REASONS` that there is, from 1 on; else 0."""
     against = (
-        _over_partition(jobs, requested_time, cluster.partitions, partition),
-        ~fits_empty_nodes(jobs, nodes, allowed),
+        _over_partition(jobs, requested_time, cluster.partitions, partitions_of(workload, cluster)),
+        ~fits_empty_nodes(jobs, site.nodes, site.allowed),
         _over_limit(jobs, cluster.limits, workload),
     )
     return np.select(against, list(range(1, len(against) + 1)), 0).astype(np.int8)
@@ -399,34 +439,30 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
     variables: dict[str, Variable] = {}
     segment_offset, node_offset, row_offset = 0, 0, 0
     pieces: dict[str, list[Integers]] = {name: [] for name in PIECES}
-    nodes, owner, names, outages, rows = [], [], [], [], []
+    owner, names, outages = [], [], []
     asked = {name: np.zeros(jobs, np.int64) for name in ASKED_TEXTS}
+    reach = np.zeros([sum(run.site.allowed.shape[k] for *_, run in runs) for k in (0, 1)], np.int8)
     for index, cluster, own, run in runs:
+        site = run.site
         for name, parts in pieces.items():
             shift = {"segment": segment_offset, "node": node_offset}.get(name, 0)
             parts.append(run.pieces[name] + shift)
         for name, values in asked.items():
             values[own] = run.asked[name] + (row_offset if name == "where" else 0)
-        nodes.append(run.nodes)
-        owner.append(np.full(len(run.nodes), index))
+        owner.append(np.full(len(site.nodes), index))
         prefix = f"{cluster.name}/" if len(runs) > 1 else ""
-        names += [prefix + name for name in run.node_names]
-        outages.append(run.outages + np.array([node_offset] + [0] * (len(_OUTAGE) - 1)))
-        allowed, _ = reach_of(cluster, run.nodes, run.node_names, np.zeros(0, np.int64))
-        rows.append((node_offset, allowed))
+        names += [prefix + name for name in site.names]
+        outages.append(site.outages + np.array([node_offset] + [0] * (len(_OUTAGE) - 1)))
+        rows, columns = site.allowed.shape
+        reach[row_offset : row_offset + rows, node_offset : node_offset + columns] = site.allowed
         segment_offset += len(run.segments)
-        node_offset += len(run.nodes)
-        row_offset += len(allowed)
-    reach = np.zeros((row_offset, node_offset), np.int8)
-    row = 0
-    for offset, allowed in rows:
-        reach[row : row + len(allowed), offset : offset + allowed.shape[1]] = allowed
-        row += len(allowed)
+        node_offset += columns
+        row_offset += rows
     for name, (text, unit) in PIECES.items():
         variables[f"piece_{name}"] = ("piece", np.concatenate(pieces[name]), text, unit)
     for name, (text, unit) in ASKED_TEXTS.items():
         variables[f"asked_{name}"] = ("job", asked[name], text, unit)
-    table = np.concatenate(nodes)
+    table = np.concatenate([run.site.nodes for *_, run in runs])
     variables |= {
         "node_name": ("node", np.array(names), "name of the node", "1"),
         "node_cluster": ("node", np.concatenate(owner), "index of the cluster", "1"),

@@ -18,9 +18,10 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.systems.jscheduler.centres import load_platform
 from gridsched.systems.jscheduler.scheduler import JScheduler, PredictionsName
-from gridsched.systems.superscheduler.scheduler import Superscheduler, schedule_grid
+from gridsched.systems.superscheduler.scheduler import Superscheduler
 from tests.benchmarks import workload
 from tests.benchmarks.table import Table
+from tests.support.grids import schedule_grid
 from tests.support.jscheduler import Submissions, self_schedule
 
 CLUSTERS = [
@@ -70,7 +71,7 @@ def measure_local(load: float) -> float:
     """Least CPU time [s] where every job stays at its home."""
     jobs, home = jobs_of(load)
     superscheduler = Superscheduler(scheme="local")
-    return best(lambda: schedule_grid(jobs, home, CLUSTERS, POLICIES, superscheduler).queries)[0]
+    return best(lambda: schedule_grid(jobs, home, CLUSTERS, POLICIES, superscheduler).counters["queries"])[0]
 
 
 def measure_asking(

@@ -14,6 +14,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies.local import OverrunName, named_policy
 from gridsched.simulation import simulate
+from gridsched.systems import grids
 from gridsched.systems.jscheduler import scheduler as jscheduler
 from gridsched.systems.superscheduler import scheduler as grid
 from gridsched.verification import verify
@@ -22,6 +23,7 @@ from tests.oracles import grid as naive_grid
 from tests.oracles.grid import GridCluster, GridJob
 from tests.oracles.local import Job
 from tests.support import engine, strategies
+from tests.support.grids import places, schedule_grid
 from tests.support.jscheduler import Submissions, in_short, simulation_of
 from tests.systems.superscheduler.test_scheduler import platform, with_one_score
 
@@ -41,10 +43,9 @@ def run(
 ) -> list[tuple[int, int]]:
     """Start time and cluster of each job."""
     home = np.array([j.home for j in jobs], np.int64)
-    done = grid.schedule_grid(
-        records(jobs), home, *platform(clusters), superscheduler, overrun=cast(OverrunName, overrun)
+    return places(
+        schedule_grid(records(jobs), home, *platform(clusters), superscheduler, cast(OverrunName, overrun))
     )
-    return [(int(s), int(c)) for s, c in zip(done.start_time, done.cluster, strict=True)]
 
 
 def expected(
@@ -103,7 +104,7 @@ def test_room_makes_no_difference(predictions: str, case: Grid, data: st.DataObj
     superscheduler = data.draw(superschedulers(scheme="central", predictions=predictions))
     wide = run(*case, superscheduler)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "FIRST_ROOM", 1)
+        patch.setattr(grids, "FIRST_ROOM", 1)
         assert run(*case, superscheduler) == wide
 
 
@@ -191,7 +192,7 @@ def test_a_prediction_that_holds_for_long_drops_the_passes_that_are_over(
 ) -> None:
     # A job of 10 s comes every 5 s. The two processors fall free in turn, 3 s after such a time: a job waits
     # for 8 s, behind nobody, and all goes as expected.
-    monkeypatch.setattr(jscheduler, "FIRST_ROOM", 4)
+    monkeypatch.setattr(grids, "FIRST_ROOM", 4)
     number = 60
     submit = 5 * np.arange(number) - 5
     submit[0] = 0
@@ -206,7 +207,7 @@ def test_a_prediction_that_holds_for_long_drops_the_passes_that_are_over(
     simulation.run(int(submit[-1]) + 1)
     # A prediction begins at the submission that asks for it, a multiple of 5. All the passes that are kept
     # are at ends: it was never made anew, and has lost those at its front.
-    predictions = simulation._local.start_predictions
+    predictions = simulation._grid.local.start_predictions
     assert predictions.passes.shape[1] < number // 4
     assert predictions.state["valid"].all()
     for kept, state in zip(predictions.passes, predictions.state[:, 0], strict=True):
@@ -231,7 +232,7 @@ def test_hundreds_of_running_jobs(policy: str) -> None:
     jobs["estimate"] = np.maximum(jobs["run"] // random.integers(1, 3, number), 1)
     jobs["processors"] = random.integers(1, 3, number)
     clusters = [Cluster(name=name, processors=processors) for name in ("a", "b")]
-    done = grid.schedule_grid(
+    done = schedule_grid(
         jobs,
         np.zeros(number, np.int64),
         clusters,

@@ -15,7 +15,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.nodes import PLACEMENTS, Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy
 from gridsched.prediction.options import PredictorOptions
-from gridsched.systems import node_grids
+from gridsched.systems import grids
 from gridsched.systems.jscheduler.retraining import retrained_schedule
 from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples_of
 from gridsched.systems.multiple_requests.scheduler import MultipleRequests
@@ -692,7 +692,7 @@ def test_starts_are_predicted_of_jobs_that_maintenance_kills() -> None:
 
 @pytest.mark.random_cases(10)
 def test_arrays_grow_when_they_need_to(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(node_grids, "FIRST_ROOM", 1)
+    monkeypatch.setattr(grids, "FIRST_ROOM", 1)
     superscheduler_case(seed, "sy-i", CAPABILITIES)
     jscheduler_case(seed, "wait", CAPABILITIES)
     multiple_requests_case(seed, "equal", CAPABILITIES)

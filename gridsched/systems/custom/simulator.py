@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numba
@@ -26,7 +26,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.engine import node_clusters as grid
 from gridsched.engine import simulator as engine
 from gridsched.engine.bundles import allocate, grow
 from gridsched.engine.clusters import GridOptions, StartPredictions
@@ -35,16 +34,15 @@ from gridsched.engine.reference import pinned
 from gridsched.engine.simulator import Action, Reply
 from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.platform import Cluster, Platform
-from gridsched.policies import scores
 from gridsched.policies.local import Conventions, OverrunName
 from gridsched.results import Schedule
 from gridsched.submission import AlignName, Estimates, Submission, TimesName
 from gridsched.systems.base import Scheduler
-from gridsched.systems.cluster_records import cluster_records, overrun_code
+from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.custom import snapshots
 from gridsched.systems.custom.compiled import CompiledDecision
 from gridsched.systems.custom.snapshots import SimulatorSnapshot
-from gridsched.systems.node_grids import node_corrections, node_grid, node_grid_run
+from gridsched.systems.node_grids import NodeGrid
 from gridsched.systems.request import Request
 from gridsched.workloads.table import Workload
 
@@ -133,11 +131,9 @@ class Simulator:
             submission = submission.at_home()
         self.submission = submission
         home = np.where(submission.home < 0, len(clusters), submission.home)
-        records, score = cluster_records(clusters, submission.policies)
-        self._grid = node_grid(submission, home, records, submission.policies)
-        self._against = self._grid.against(np.ones((len(clusters) + 1, len(clusters)), np.bool_))
-        self._fates = np.where(self._against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
-        g, local = self._grid.allocate(records, submission.records(), self._against > 0)
+        self._grid = NodeGrid(submission, home)
+        self._fates = np.where(self._grid.against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
+        g, local = self._grid.state, self._grid.local
         sizes = {
             "alive": local.real.waiting.shape[1],
             "room": 2 * local.real.waiting.shape[1],
@@ -146,7 +142,6 @@ class Simulator:
             "jobs": len(submission),
             "one": 1,
         }
-        self._score, self._compiled_score = score, scores.SCORE.compile(score)
         self._options = GridOptions(overrun_code(submission.conventions.overrun), int(StartPredictions.EXACT))
         self._actions = np.zeros(1, engine.ACTION)
         self._done = False
@@ -163,7 +158,7 @@ class Simulator:
     def _call(self, kernel: Any, arguments: Callable[[], tuple[Any, ...]] = tuple) -> int:
         """Reply of a kernel, with more room and local policies if it wants them."""
         while True:
-            asked = (self._pinned, *arguments(), self._options, self._compiled_score, self._sends)
+            asked = (self._pinned, *arguments(), self._options, self._grid.score, self._sends)
             reply = int(kernel(*asked))
             if reply == Reply.ROOM:
                 self._make_room()
@@ -174,7 +169,8 @@ class Simulator:
 
     def _make_room(self) -> None:
         """Give each array that is full more room."""
-        local = grid.with_room(self._arrays.local)
+        self._grid.make_room()
+        local = self._grid.local
         calls = int(self._state["calls"]) + 1
         alive, room = local.real.waiting.shape[1], len(self._arrays.calls)
         sizes = {"alive": alive, "room": 2 * alive, "calls": room if calls <= room else 2 * room}
@@ -239,7 +235,7 @@ class Simulator:
 
         As the cluster knows it: if nothing else came, and all estimates were right.
         """
-        return int(engine.predicted_start(self._pinned, job, cluster, self._options, self._compiled_score))
+        return int(engine.predicted_start(self._pinned, job, cluster, self._options, self._grid.score))
 
     # --- what can be done ---------------------------------------------------------------------------
 
@@ -382,24 +378,11 @@ class Simulator:
             raise ScheduleError(
                 f"the simulation is at {self.now} s, and not at its end: call advance() until it is False"
             )
-        local = self._arrays.local
-        run = node_grid_run(self._grid, self._arrays.g, local, self._against, self._score)
-        counters: dict[str, Any] = {
-            "corrections": node_corrections(local),
-            "decisions": int(self._state["decisions"]),
-            **run.counters,
-        }
+        self._grid.check_order()
+        counters = {"decisions": int(self._state["decisions"])}
         if self._state["refused"]:
             counters["jobs_refused"] = int(self._state["refused"])
-        return Schedule(
-            start_time=run.start_time,
-            end_time=run.end_time,
-            run_time=self._grid.run_time_on(run.cluster),
-            estimate=self.submission.estimate,
-            segments=run.segments,
-            variables=run.variables,
-            counters=counters,
-        )
+        return replace(self._grid.schedule(counters), messages=0.0)
 
     def run_compiled(self, decision: CompiledDecision, parameters: NDArray[np.float64]) -> None:
         """Simulate to the end under a compiled decision.

@@ -39,27 +39,19 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import clusters as grid
-from gridsched.engine import node_clusters
-from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.clusters import StartPredictions
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.policies import scores
 from gridsched.policies.callbacks import Kind
-from gridsched.results import Schedule, in_one_piece
-from gridsched.submission import Submission, labels_of
+from gridsched.results import Schedule
+from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
-from gridsched.systems.cluster_records import (
-    FIRST_ROOM,
-    check_stretch,
-    cluster_records,
-    outcome,
-    overrun_code,
-)
+from gridsched.systems.cluster_records import overrun_code
+from gridsched.systems.grids import CountedGrid
 from gridsched.systems.jscheduler import kernel as self_scheduling
 from gridsched.systems.jscheduler.costs import COST, Cost, predicted_wait
-from gridsched.systems.node_grids import is_node_grid, node_corrections, node_grid, node_grid_run
+from gridsched.systems.node_grids import grid_for
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
@@ -226,48 +218,28 @@ class Simulation:
         estimates_follow: bool = False,
     ) -> None:
         submission = submission.at_unit_speed()
-        clusters, policies = submission.clusters, submission.policies
-        workload, number = submission.workload, len(submission)
-        records, score = cluster_records(clusters, policies)
-        self._jobs = submission.records()
-        if estimates_follow:
-            self._jobs["estimate"] = 1
-        check_stretch(self._jobs, records, 1.0)
-        outside = np.full(number, len(clusters), np.int64)
-        on_nodes = is_node_grid(clusters, workload, policies)
-        self._nodes = node_grid(submission, outside, records, policies) if on_nodes else None
-        processors = workload.processors
-        asked = most_asked(jscheduler, processors, len(clusters))
-        if samples is not None:
-            counted = _held_by(np.asarray(processors, np.int64), _sizes(clusters))
-            held = counted if self._nodes is None else self._nodes.can_hold
-            _check_samples(samples, held, clusters, asked, number)
-        elif self._nodes is None:
-            samples = draw_samples(processors, clusters, jscheduler, submission.seed, submission.home)
-        else:
-            samples = draw_samples_of(
-                self._nodes.can_hold, processors, len(clusters), jscheduler, submission.seed, submission.home
-            )
-        self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
+        clusters, workload, number = submission.clusters, submission.workload, len(submission)
         self._options = self_scheduling.JSchedulerOptions(
             overrun=overrun_code(submission.conventions.overrun),
-            predictions=int(grid.StartPredictions[jscheduler.predictions.upper()]),
-            resources=asked,
+            predictions=int(StartPredictions[jscheduler.predictions.upper()]),
+            resources=most_asked(jscheduler, workload.processors, len(clusters)),
             first=int(jscheduler.ties == "first"),
         )
-        self._order = score
-        self._score = scores.SCORE.compile(score)
-        self._room = FIRST_ROOM
-        self._grid: grid.GridArrays
-        self._local: Any
-        if self._nodes is None:
-            self._grid, self._local = grid.allocate(
-                self._jobs, labels_of(workload), outside, records, self._room, self._options.predictions
-            )
+        outside = np.full(number, len(clusters), np.int64)
+        self._grid = grid_for(submission, outside, StartPredictions(self._options.predictions))
+        self._jobs = self._grid.state.requests
+        if estimates_follow:
+            self._jobs["estimate"] = 1
+        self._grid.check_estimates(self._jobs)
+        asked = self._options.resources
+        given = workload.processors, jscheduler, submission.seed, submission.home
+        if samples is not None:
+            _check_samples(samples, self._grid.can_hold, clusters, asked, number)
+        elif isinstance(self._grid, CountedGrid):
+            samples = draw_samples(given[0], clusters, *given[1:])
         else:
-            everywhere = np.ones((len(clusters) + 1, len(clusters)), np.bool_)
-            self._against = self._nodes.against(everywhere)
-            self._grid, self._local = self._nodes.allocate(records, self._jobs, self._against > 0)
+            samples = draw_samples_of(self._grid.can_hold, given[0], len(clusters), *given[1:])
+        self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
             metric=_metric_codes(metrics, jscheduler, number),
@@ -283,14 +255,10 @@ class Simulation:
     def run(self, until: int = FOREVER) -> None:
         """Go on until before the first instant at or after this time [s], by default to the end."""
         while (stop := self._schedule(until)) == self_scheduling.Stop.NEEDS_ROOM:
-            if self._nodes is None:
-                self._room *= 2
-                self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
-            else:
-                self._local = node_clusters.with_room(self._local)
-        scores.check_order(self._order, self._grid.state if self._nodes is None else self._local.real.state)
+            self._grid.make_room()
+        self._grid.check_order()
         if stop == self_scheduling.Stop.FAILED:
-            job = int(np.flatnonzero(self._grid.cluster == self_scheduling.NOT_A_NUMBER)[0])
+            job = int(np.flatnonzero(self._grid.state.cluster == self_scheduling.NOT_A_NUMBER)[0])
             asked = self._jobs[job]
             raise COST.not_a_number(
                 self._cost,
@@ -299,9 +267,10 @@ class Simulation:
             )
 
     def _schedule(self, until: int) -> int:
+        grid = self._grid
         return int(
             self_scheduling.schedule(
-                self._grid, self._directory, self._local, until, self._options, self._score
+                grid.state, self._directory, grid.local, until, self._options, grid.score
             )
         )
 
@@ -313,7 +282,7 @@ class Simulation:
         ConfigurationError
             If one is below 1, too long for the slowest cluster, or of a job that was submitted.
         """
-        if len(jobs) and int(jobs.min()) < self._submitted():
+        if len(jobs) and int(jobs.min()) < self._grid.submitted:
             raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
         if len(seconds) and not 1 <= int(np.min(seconds)) <= int(np.max(seconds)) <= LARGEST:
             raise ConfigurationError(
@@ -321,13 +290,8 @@ class Simulation:
             )
         given = self._jobs[jobs]
         given["estimate"] = seconds
-        check_stretch(given, self._grid.clusters, 1.0)
+        self._grid.check_estimates(given)
         self._jobs["estimate"][jobs] = seconds
-
-    def _submitted(self) -> int:
-        """How many jobs have been submitted."""
-        clock = self._grid.clock if self._nodes is None else self._local.lifecycles.state
-        return int(clock["arrival"][0])
 
     def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether no cluster can hold jobs, by index."""
@@ -339,43 +303,15 @@ class Simulation:
 
         One that has been killed has not ended.
         """
-        if self._nodes is not None:
-            known = self._local.real.jobs[jobs]
-            return np.where((known["start"] >= 0) | (known["done"] != 0), known["end"], -1)
-        entry = self._grid.entry[jobs]
-        starts = np.where(entry >= 0, self._local.starts[0, entry], -1)
-        return np.where(starts >= 0, starts + self._local.jobs[0]["run"][entry], -1)
+        return self._grid.ends(jobs)
 
     def is_gone(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether jobs, by index, have left without an end of their own: given up, never eligible, lost."""
-        if self._nodes is None:
-            return np.zeros(len(jobs), np.bool_)
-        gone: NDArray[np.bool_] = self._local.lifecycles.jobs["fate"][jobs] != int(Fate.COMPLETED)
-        return gone
+        return self._grid.is_gone(jobs)
 
     def result(self) -> Schedule:
         """The schedule as far as it is known; jobs that no cluster can hold have run times as submitted."""
-        queries = int(self._grid.clock["queries"][0])
-        known: dict[str, Any]
-        if self._nodes is None:
-            start_time, where, corrections = outcome(self._grid, self._local)
-            there = self._jobs.copy()
-            there[where >= 0] = self._local.jobs[0, self._grid.entry[where >= 0]]
-            run_time, further = there["run"], {}
-            known = {"segments": in_one_piece(start_time, run_time, where, there["processors"])}
-        else:
-            run = node_grid_run(self._nodes, self._grid, self._local, self._against, self._order)
-            start_time, run_time = run.start_time, self._nodes.run_time_on(run.cluster)
-            corrections, further = node_corrections(self._local), run.counters
-            known = {"end_time": run.end_time, "segments": run.segments, "variables": run.variables}
-        return Schedule(
-            start_time=start_time,
-            run_time=run_time,
-            estimate=self._jobs["estimate"].astype(np.int64),
-            counters={**self._counters, "corrections": corrections, "queries": queries, **further},
-            messages=float(queries),
-            **known,
-        )
+        return self._grid.schedule({**self._counters, "queries": self._grid.queries})
 
 
 def draw_samples(

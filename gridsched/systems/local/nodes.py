@@ -17,13 +17,10 @@ from gridsched.systems.node_records import (
     ASKED_NAMES,
     NodeUse,
     asked_for,
-    events_of,
     executed,
     limits_of,
-    nodes_of,
-    partitions_of,
+    nodes_for,
     priorities_of,
-    reach_of,
     reasons_against,
     times_of,
     user_numbers,
@@ -49,34 +46,30 @@ def run_on_nodes(
     cluster: Cluster, policy: LocalPolicy, submission: Submission, own: Integers, index: int
 ) -> NodeRun:
     """Run some of the jobs of a submission on one cluster."""
-    nodes, names, unit = nodes_of(cluster)
     workload = submission.workload.select(own)
-    partition = partitions_of(workload, cluster)
-    allowed, where = reach_of(cluster, nodes, names, partition)
-    jobs = asked_for(workload, cluster, nodes, unit)
-    jobs["where"] = where
+    site, where = nodes_for(cluster, workload)
+    jobs = asked_for(workload, cluster, site, where)
     jobs["submit"], jobs["user"] = workload.submit_time, user_numbers(workload)
     jobs["work"], jobs["given"] = submission.run_time[own], submission.estimate[own]
     jobs["run"], jobs["limit"] = (with_checkpoints(jobs[name], cluster) for name in ("work", "given"))
     jobs["estimate"] = jobs["limit"]
     requested = np.asarray(workload.requested_time, np.int64)
-    against = reasons_against(jobs, workload, cluster, nodes, allowed, partition, requested)
+    against = reasons_against(jobs, workload, cluster, site, requested)
     jobs["guess"] = _taken_for(policy, jobs)
     jobs["predicted"], jobs["estimate"] = jobs["guess"], with_checkpoints(jobs["guess"], cluster)
     jobs["shape"] = np.unique(jobs[ASKED_NAMES], return_inverse=True)[1].reshape(-1)
-    events, windows, outages = events_of(cluster, names)
     lives = lifecycles_of(replace(submission, workload=workload), against > 0)
     limits, limited = limits_of(workload, cluster.limits)
-    priority = priorities_of(cluster)[partition]
+    priority = priorities_of(workload, cluster)
     a = schedule_on_nodes(
         NodeWorkload(
             jobs=jobs,
             labels=labels_of(workload),
-            nodes=nodes,
-            allowed=allowed,
+            nodes=site.nodes,
+            allowed=site.allowed,
             priority=priority,
-            events=events,
-            windows=windows,
+            events=site.events,
+            windows=site.windows,
             lifecycles=lives,
             limits=limits,
             limited=limited,
@@ -98,9 +91,7 @@ def run_on_nodes(
         predicted=jobs["predicted"].astype(np.int64),
         segments=segments,
         pieces=pieces,
-        nodes=nodes,
-        node_names=names,
-        outages=outages,
+        site=site,
         asked={name: jobs[name].astype(np.int64) for name in ASKED_NAMES},
         limits=limits,
         limited=limited,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import job_lifecycle
-from gridsched.engine.checkpoints import saved_work, with_checkpoints
+from gridsched.engine.checkpoints import saved_work_of, with_checkpoints
 from gridsched.engine.jit import jit
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
@@ -80,7 +80,7 @@ class Progress:
 
     def lose(self, job: int, cluster: int, elapsed: int) -> None:
         """Let a job be killed after it has run for some seconds."""
-        saved = saved_work(elapsed, int(self._intervals[cluster]), int(self._costs[cluster]))
+        saved = saved_work_of(elapsed, int(self._intervals[cluster]), int(self._costs[cluster]))
         self.saved[job] += saved
         for column in (self.work, self._guess):
             done = (saved * self._speeds[cluster] / self._speeds).astype(np.int64)

@@ -24,7 +24,8 @@ from gridsched.engine.records import FOREVER, JOB
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import LocalPolicy
-from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records
+from gridsched.systems.cluster_records import cluster_records
+from gridsched.systems.grids import FIRST_ROOM
 from gridsched.systems.multicluster.kernels import packing, queues
 from gridsched.systems.multicluster.managed_cluster import (
     NOBODY,

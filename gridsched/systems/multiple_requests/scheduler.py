@@ -29,26 +29,24 @@ messages
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from gridsched.engine import clusters as grid
-from gridsched.engine import node_clusters
+from gridsched.engine.clusters import StartPredictions
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Platform
-from gridsched.policies import scores
 from gridsched.policies.local import Conventions
-from gridsched.results import NO_TIME, Schedule, in_one_piece
-from gridsched.submission import Submission, labels_of
+from gridsched.results import Schedule
+from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
-from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records, overrun_code
+from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.multiple_requests import kernel
-from gridsched.systems.node_grids import is_node_grid, node_corrections, node_grid, node_grid_run
+from gridsched.systems.node_grids import grid_for
 from gridsched.workloads.table import Workload
 
 PriorityName = Literal["equal", "home"]
@@ -122,96 +120,36 @@ class MultipleRequests(Scheduler):
     def schedule(self, submission: Submission) -> Schedule:
         """Queue each job at its clusters, and let it run where it starts first."""
         submission = submission.at_home()
-        clusters, home, number = submission.clusters, submission.home, len(submission)
-        if is_node_grid(clusters, submission.workload, submission.policies):
-            return self._schedule_nodes(submission)
-        records, score = cluster_records(clusters, submission.policies)
-        options = self._options(submission)
-        k, room = options.requests, FIRST_ROOM
-        state, local = grid.allocate(
-            np.repeat(submission.records(), k),
-            np.repeat(labels_of(submission.workload), k),
-            np.repeat(home, k),
-            records,
-            room,
-            options.predictions,
-            keyed=options.home_first,
+        clusters, number, options = len(submission.clusters), len(submission), self._options(submission)
+        k = options.requests
+        grid = grid_for(submission, submission.home, requests=k, keyed=options.home_first)
+        jobs = kernel.RequestArrays(
+            load=np.empty(clusters),
+            started=np.full(number, -1, np.int64),
+            request=np.full(number * k, -1, np.int64),
         )
-        jobs = _requests(number, k, len(clusters))
-        compiled = scores.SCORE.compile(score)
-        while not kernel.schedule(state, jobs, local, options, compiled):
-            room *= 2
-            local = grid.with_room(state, local, room, options.predictions)
-        scores.check_order(score, state.state)
-        ran = jobs.started >= 0
-        entry = state.entry[jobs.started]
-        cluster = np.where(ran, state.cluster[jobs.started], -1)
-        start_time = np.where(ran, local.starts[0, entry], NO_TIME)
-        run_time = np.where(ran, local.jobs[0]["run"][entry], submission.run_time)
-        allocated = local.jobs[0]["processors"][entry].astype(np.int64)
-        requests = int(state.clock["entered"][0])
-        return Schedule(
-            start_time=start_time,
-            run_time=run_time,
-            estimate=submission.estimate,
-            segments=in_one_piece(start_time, run_time, cluster, allocated),
-            counters={
-                "corrections": int(state.state["corrections"][:-1].sum()),
-                "requests": requests,
-                "requests_cancelled": requests - int(ran.sum()),
-            },
-            messages=float(number * len(clusters) + 2 * requests - ran.sum()),
+        grid.run(lambda: kernel.schedule(grid.state, jobs, grid.local, options, grid.score))
+        requests, ran = int(grid.state.clock["entered"][0]), jobs.started >= 0
+        schedule = grid.schedule({"requests": requests})
+        cancelled = requests - int(ran.sum())
+        if "fate" in schedule.variables:
+            # who waits for ever still does with all its requests
+            asleep = np.repeat(~ran & (schedule.variables["fate"][1] == int(Fate.STARVED)), k)
+            cancelled -= int((asleep & (grid.state.entry >= 0)).sum())
+        return replace(
+            schedule,
+            counters={**schedule.counters, "requests_cancelled": cancelled},
+            messages=float(grid.queries + requests + cancelled),
         )
 
     def _options(self, submission: Submission) -> kernel.MultipleRequestsOptions:
         """Parameters as the kernel wants them."""
         return kernel.MultipleRequestsOptions(
             overrun=overrun_code(submission.conventions.overrun),
-            predictions=int(grid.StartPredictions.EXACT),
+            predictions=int(StartPredictions.EXACT),
             requests=min(int(self.k), len(submission.clusters)),
             home_first=self.priority == "home",
         )
-
-    def _schedule_nodes(self, submission: Submission) -> Schedule:
-        """The same on clusters of nodes, or with jobs that give up or wait for others."""
-        clusters, home, number = submission.clusters, submission.home, len(submission)
-        records, score = cluster_records(clusters, submission.policies)
-        options = self._options(submission)
-        k = options.requests
-        nodes = node_grid(submission, home, records, submission.policies)
-        against = nodes.against(np.ones((len(clusters), len(clusters)), np.bool_))
-        state, local = nodes.allocate(records, np.repeat(submission.records(), k), against > 0, k)
-        jobs, compiled = _requests(number, k, len(clusters)), scores.SCORE.compile(score)
-        while not kernel.schedule(state, jobs, local, options, compiled):
-            local = node_clusters.with_room(local)
-        run = node_grid_run(nodes, state, local, against, score)
-        requests, ran = int(state.clock["entered"][0]), int((jobs.started >= 0).sum())
-        asleep = np.repeat((jobs.started < 0) & (run.fate == int(Fate.STARVED)), k)
-        cancelled = requests - ran - int((asleep & (state.entry >= 0)).sum())
-        return Schedule(
-            start_time=run.start_time,
-            end_time=run.end_time,
-            run_time=nodes.run_time_on(run.cluster),
-            estimate=submission.estimate,
-            segments=run.segments,
-            variables=run.variables,
-            counters={
-                "corrections": node_corrections(local),
-                "requests": requests,
-                "requests_cancelled": cancelled,
-                **run.counters,
-            },
-            messages=float(state.clock["queries"][0] + requests + cancelled),
-        )
-
-
-def _requests(jobs: int, requests: int, clusters: int) -> kernel.RequestArrays:
-    """Requests of jobs that are not submitted yet."""
-    return kernel.RequestArrays(
-        load=np.empty(clusters),
-        started=np.full(jobs, -1, np.int64),
-        request=np.full(jobs * requests, -1, np.int64),
-    )
 
 
 SCHEDULER = MultipleRequests

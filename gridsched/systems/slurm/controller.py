@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle
+from gridsched.engine.checkpoints import saved_work_of
 from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate, Lifecycles
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
@@ -543,7 +544,7 @@ class Controller:
             elapsed = now - int(self.start[job])
             self._cut_short(job, now)
             self.priorities.ended(job, now)
-        saved = interval * (elapsed // (interval + cost)) if interval else 0
+        saved = saved_work_of(elapsed, interval, cost)
         self.work_left[job] -= saved
         self.guess[job] = max(1, self.guess[job] - saved // self.unit)
         self.extra[job] += elapsed - saved

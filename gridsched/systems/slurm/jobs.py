@@ -115,7 +115,7 @@ def cluster_jobs(
     nodes = _nodes(cluster)
     names = cluster.node_names
     where = partitions_of(workload, cluster)
-    reach = reach_of(cluster, nodes, names, where)[0].astype(np.uint8)
+    reach = reach_of(cluster, names, workload)[0].astype(np.uint8)
     records = _records(
         workload,
         nodes,

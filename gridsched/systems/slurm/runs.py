@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
 from gridsched.results import SEGMENT
-from gridsched.systems.node_records import ASKED_NAMES, NodeUse, times_of
+from gridsched.systems.node_records import ASKED_NAMES, ClusterNodes, NodeUse, times_of
 from gridsched.systems.slurm.controller import Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs
 
@@ -91,11 +91,16 @@ def node_use(run: SlurmRun) -> NodeUse:
     asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus", "whole")}
     asked |= {"units": records["nodes"].astype(np.int64), "where": records["partition"].astype(np.int64)}
     return NodeUse(
+        site=ClusterNodes(
+            nodes=machine.nodes,
+            names=run.jobs.node_names,
+            allowed=machine.reach != 0,
+            events=machine.events,
+            windows=machine.windows,
+            outages=run.jobs.outages,
+        ),
         segments=run.segments,
         pieces=run.pieces,
-        nodes=machine.nodes,
-        node_names=run.jobs.node_names,
-        outages=run.jobs.outages,
         asked=asked | {"most": np.ones(len(records), np.int64)},
         limits=run.jobs.limits,
         limited=run.jobs.limited,

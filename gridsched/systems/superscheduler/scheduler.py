@@ -69,25 +69,17 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import clusters as grid
-from gridsched.engine import node_clusters
-from gridsched.engine.records import FOREVER, LARGEST, unlabelled
+from gridsched.engine.clusters import StartPredictions
+from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.policies import scores
-from gridsched.policies.local import LocalPolicy, OverrunName
-from gridsched.results import Schedule, in_one_piece
-from gridsched.submission import Submission, labels_of
+from gridsched.policies.local import OverrunName
+from gridsched.results import Schedule
+from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
-from gridsched.systems.cluster_records import (
-    FIRST_ROOM,
-    check_stretch,
-    cluster_records,
-    outcome,
-    overrun_code,
-)
-from gridsched.systems.node_grids import is_node_grid, node_corrections, node_grid, node_grid_run
-from gridsched.systems.superscheduler import kernel as superscheduling
+from gridsched.systems.cluster_records import overrun_code
+from gridsched.systems.node_grids import grid_for
+from gridsched.systems.superscheduler import kernel
 from gridsched.traces.cleaning import LONGEST_TIME
 
 SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i"]
@@ -97,12 +89,12 @@ NoGainName = Literal["wait", "ask"]
 BusyName = Literal["now", "interval"]
 StandingName = Literal["until-check", "at-check"]
 
-_SCHEMES: dict[str, superscheduling.Scheme] = {
-    "local": superscheduling.Scheme.LOCAL,
-    "central": superscheduling.Scheme.CENTRAL,
-    "s-i": superscheduling.Scheme.SENDER_INITIATED,
-    "r-i": superscheduling.Scheme.RECEIVER_INITIATED,
-    "sy-i": superscheduling.Scheme.SYMMETRICALLY_INITIATED,
+_SCHEMES: dict[str, kernel.Scheme] = {
+    "local": kernel.Scheme.LOCAL,
+    "central": kernel.Scheme.CENTRAL,
+    "s-i": kernel.Scheme.SENDER_INITIATED,
+    "r-i": kernel.Scheme.RECEIVER_INITIATED,
+    "sy-i": kernel.Scheme.SYMMETRICALLY_INITIATED,
 }
 
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -215,76 +207,16 @@ class Superscheduler(Scheduler):
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs through the scheme and the local policies of the clusters."""
         submission = submission.at_home()
-        clusters, home = submission.clusters, submission.home
-        if is_node_grid(clusters, submission.workload, submission.policies):
-            return self._schedule_nodes(submission)
-        processors = submission.workload.processors
-        done = schedule_grid(
-            submission.records(),
-            home,
-            clusters,
-            submission.policies,
-            self,
-            overrun=submission.conventions.overrun,
-            labels=labels_of(submission.workload),
-        )
-        run_time, speed = submission.run_time, submission.speeds
-        moved = np.ceil(run_time * speed[home] / speed[done.cluster]).astype(np.int64)
-        executed = np.where((done.cluster == home) | (done.cluster < 0), run_time, moved)
-        allocations = np.stack([cluster.allocation(processors) for cluster in clusters])
-        allocated = allocations[done.cluster, np.arange(len(submission))]
-        reach = self.reach(clusters)[home]
-        return Schedule(
-            start_time=done.start_time,
-            run_time=executed,
-            estimate=submission.estimate,
-            segments=in_one_piece(done.start_time, executed, done.cluster, allocated),
-            variables={
-                "reach_processors": (
-                    "job",
-                    reach,
-                    "processors of the largest cluster that the job may use",
-                    "1",
-                )
-            },
-            counters={
-                "silence": self.silence_as_text(),
-                "corrections": done.corrections,
-                "queries": done.queries,
-            },
-            messages=float(done.queries),
-        )
-
-    def _schedule_nodes(self, submission: Submission) -> Schedule:
-        """The same on clusters of nodes, or with jobs that give up or wait for others."""
         clusters = submission.clusters
-        records, score = cluster_records(clusters, submission.policies)
-        jobs = submission.records()
-        _check_jobs(jobs, submission.home, records)
-        nodes = node_grid(submission, submission.home, records, submission.policies)
-        against = nodes.against(self.reached(clusters))
-        state, local = nodes.allocate(records, jobs, against > 0)
         options = _options(self, submission.conventions.overrun)
-        deciders, compiled = _deciders(self, clusters, len(jobs)), scores.SCORE.compile(score)
-        todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
-        while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
-            local = node_clusters.with_room(local)
-        run = node_grid_run(nodes, state, local, against, score)
-        return Schedule(
-            start_time=run.start_time,
-            end_time=run.end_time,
-            run_time=nodes.run_time_on(run.cluster),
-            estimate=submission.estimate,
-            segments=run.segments,
-            variables=run.variables,
-            counters={
-                "silence": self.silence_as_text(),
-                "corrections": node_corrections(local),
-                "queries": int(state.clock["queries"][0]),
-                **run.counters,
-            },
-            messages=float(state.clock["queries"][0]),
+        grid = grid_for(
+            submission, submission.home, StartPredictions(options.predictions), reach=self.reached(clusters)
         )
+        grid.check_estimates(submission.records())
+        deciders = _deciders(self, clusters, len(submission))
+        todo, costs = np.empty(len(submission), np.int64), np.empty(len(clusters), np.int64)
+        grid.run(lambda: kernel.schedule(grid.state, deciders, grid.local, options, grid.score, todo, costs))
+        return grid.schedule({"silence": self.silence_as_text(), "queries": grid.queries})
 
     def reached(self, clusters: Sequence[Cluster]) -> NDArray[np.bool_]:
         """Clusters that a job of each home may use: bool[homes, clusters]."""
@@ -292,12 +224,6 @@ class Superscheduler(Scheduler):
         if self.scheme == "central":
             return np.ones_like(own)
         return own if self.scheme == "local" else _partners(self, clusters) | own
-
-    def reach(self, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
-        """Processors of the largest cluster that a job of each home may use."""
-        processors = np.array([cluster.processors for cluster in clusters], np.int64)
-        largest: NDArray[np.int64] = np.where(self.reached(clusters), processors, 0).max(axis=1)
-        return largest
 
     def silence_as_text(self) -> str:
         """Intervals of silence of each cluster in JSON, for the attributes of a run."""
@@ -335,84 +261,9 @@ def _check_silence(name: str, intervals: Sequence[tuple[int, int]]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class GridSchedule:
-    """What a superscheduler and the local schedulers decided.
-
-    Parameters
-    ----------
-    start_time : int64[n]
-        Start times, seconds; -1 for a job that fits nowhere in its reach.
-    cluster : int64[n]
-        Index of the cluster that ran each job; -1 likewise.
-    corrections : int
-        How often a running job exceeded its expected end.
-    queries : int
-        How many predicted starts were asked for.
-    """
-
-    start_time: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    corrections: int
-    queries: int
-
-
-def schedule_grid(
-    jobs: NDArray[Any],
-    home: NDArray[np.int64],
-    clusters: Sequence[Cluster],
-    policies: Sequence[LocalPolicy],
-    superscheduler: Superscheduler,
-    *,
-    overrun: OverrunName = "doubling",
-    labels: NDArray[Any] | None = None,
-) -> GridSchedule:
-    """Run jobs through a superscheduler and the local schedulers of its clusters.
-
-    Parameters
-    ----------
-    jobs : JOB[n]
-        Jobs in order of submission, with run times and estimates as on their home cluster and the
-        processors they ask for (`gridsched.engine.records.JOB`).
-    home : int64[n]
-        Index of the cluster where each job is submitted.
-    clusters : sequence of Cluster
-        The grid. On another cluster than its home a job takes run time x home speed / speed there.
-    policies : sequence of LocalPolicy
-        Local policy of each cluster; all whose order is a score must share it.
-    superscheduler : Superscheduler
-        Who decides.
-    overrun : {"doubling", "increments"}
-        Expected end of a job that has exceeded its estimate.
-    labels : LABELS[n], optional
-        User, group and queue of each job, for scores that look at them.
-
-    Raises
-    ------
-    ConfigurationError
-        If the clusters, policies, partners and jobs do not go together.
-    """
-    records, score = cluster_records(clusters, policies)
-    _check_jobs(jobs, home, records)
-    if labels is None:
-        labels = unlabelled(jobs)
-    room = FIRST_ROOM
-    options = _options(superscheduler, overrun)
-    state, local = grid.allocate(jobs, labels, home, records, room, options.predictions)
-    deciders = _deciders(superscheduler, clusters, len(jobs))
-    compiled = scores.SCORE.compile(score)
-    todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
-    while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
-        room *= 2
-        local = grid.with_room(state, local, room, options.predictions)
-    scores.check_order(score, state.state)
-    starts, where, corrections = outcome(state, local)
-    return GridSchedule(starts, where, corrections, int(state.clock["queries"][0]))
-
-
-def _options(superscheduler: Superscheduler, overrun: OverrunName) -> superscheduling.SuperschedulerOptions:
+def _options(superscheduler: Superscheduler, overrun: OverrunName) -> kernel.SuperschedulerOptions:
     """Parameters as the kernel wants them."""
-    return superscheduling.SuperschedulerOptions(
+    return kernel.SuperschedulerOptions(
         scheme=int(_SCHEMES[superscheduler.scheme]),
         phi=int(superscheduler.phi),
         sigma=int(superscheduler.sigma),
@@ -425,15 +276,15 @@ def _options(superscheduler: Superscheduler, overrun: OverrunName) -> supersched
         goes_on=superscheduler.no_gain == "ask",
         average=superscheduler.busy == "interval",
         at_check=superscheduler.standing == "at-check",
-        predictions=int(grid.StartPredictions[superscheduler.predictions.upper()]),
+        predictions=int(StartPredictions[superscheduler.predictions.upper()]),
     )
 
 
 def _deciders(
     superscheduler: Superscheduler, clusters: Sequence[Cluster], jobs: int
-) -> superscheduling.Superschedulers:
+) -> kernel.Superschedulers:
     """Grid schedulers without jobs."""
-    return superscheduling.allocate(
+    return kernel.allocate(
         jobs,
         len(clusters),
         _partners(superscheduler, clusters),
@@ -472,13 +323,6 @@ def _check_names(key: str, given: Iterable[str], names: Sequence[str]) -> None:
     for name in given:
         if name not in names:
             raise ConfigurationError(f"{key}: unknown cluster {name!r}; there are {', '.join(names)}")
-
-
-def _check_jobs(jobs: NDArray[Any], home: NDArray[np.int64], records: NDArray[Any]) -> None:
-    """Refuse homes that do not exist, and times that the slowest cluster would stretch beyond what fits."""
-    if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(records)):
-        raise ConfigurationError(f"home: give an index of one of the {len(records)} clusters for each job")
-    check_stretch(jobs, records, records["speed"].max())
 
 
 SCHEDULER = Superscheduler

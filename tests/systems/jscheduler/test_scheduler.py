@@ -22,8 +22,7 @@ from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy, OverrunName
 from gridsched.simulation import simulate
-from gridsched.systems.cluster_records import FIRST_ROOM
-from gridsched.systems.jscheduler import scheduler as module
+from gridsched.systems import grids
 from gridsched.systems.jscheduler.costs import predicted_wait
 from gridsched.systems.jscheduler.scheduler import (
     JScheduler,
@@ -520,7 +519,7 @@ def test_one_resource_is_a_random_dispatch_that_asks_nobody(case: Case) -> None:
 def test_room_makes_no_difference(case: Case, room: int) -> None:
     wide = run(case)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "FIRST_ROOM", room)
+        patch.setattr(grids, "FIRST_ROOM", room)
         assert run(case) == wide
 
 
@@ -532,7 +531,7 @@ def test_room_for_a_long_queue() -> None:
     for predictions in MODES:
         case = Case(jobs, resources, JScheduler(k=2, predictions=predictions), ["response"] * 2500)
         places = run(case, samples).places
-        assert [m for _, m in places].count(0) > 2 * FIRST_ROOM
+        assert [m for _, m in places].count(0) > 2 * grids.FIRST_ROOM
         on_first = [start for start, m in places if m == 0]
         assert on_first == list(range(0, 10 * len(on_first), 10))
 

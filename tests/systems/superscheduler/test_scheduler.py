@@ -20,7 +20,7 @@ from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
-from gridsched.systems.cluster_records import FIRST_ROOM
+from gridsched.systems import grids
 from gridsched.systems.local.scheduler import Local
 from gridsched.systems.registry import names
 from gridsched.systems.superscheduler import scheduler as grid
@@ -31,6 +31,7 @@ from tests.oracles import grid as naive_grid
 from tests.oracles.grid import GridCluster, GridJob
 from tests.oracles.local import Job
 from tests.support import engine, strategies
+from tests.support.grids import places, schedule_grid
 
 SCHEMES: tuple[grid.SchemeName, ...] = ("local", "central", "s-i", "r-i", "sy-i")
 
@@ -65,13 +66,8 @@ def run(
 ) -> list[tuple[int, int]]:
     records = np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in jobs], JOB)
     home = np.array([j.home for j in jobs], np.int64)
-    done = grid.schedule_grid(
-        records,
-        home,
-        *platform(clusters),
-        grid.Superscheduler(scheme=cast(grid.SchemeName, scheme), **parameters),
-    )
-    return [(int(s), int(c)) for s, c in zip(done.start_time, done.cluster, strict=True)]
+    superscheduler = grid.Superscheduler(scheme=cast(grid.SchemeName, scheme), **parameters)
+    return places(schedule_grid(records, home, *platform(clusters), superscheduler))
 
 
 def with_one_score(clusters: list[GridCluster]) -> list[GridCluster]:
@@ -563,13 +559,13 @@ def test_small_schedules_do_not_depend_on_the_room(
     chosen = by_name(data.draw(options(len(clusters))))
     expected = run(jobs, clusters, scheme, **chosen)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "FIRST_ROOM", 1)
+        patch.setattr(grids, "FIRST_ROOM", 1)
         assert run(jobs, clusters, scheme, **chosen) == expected
 
 
 def test_rows_have_room_for_jobs_that_enter_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six jobs that waited in the grid queue, or were in transit, enter one row, submissions or not."""
-    monkeypatch.setattr(grid, "FIRST_ROOM", 1)
+    monkeypatch.setattr(grids, "FIRST_ROOM", 1)
     jobs = [LONG, *(GridJob(10 + k, 5, 5, 1, 0) for k in range(6))]
     entered = [(start, 1) for start in range(300, 330, 5)]
     assert run(jobs, SINGLES, "r-i", transfers="all")[1:] == entered
@@ -589,7 +585,7 @@ def test_large_schedules_do_not_depend_on_the_room(
     workloads, clusters = three_sites()
     runs = []
     for room in (1, 100_000):
-        monkeypatch.setattr(grid, "FIRST_ROOM", room)
+        monkeypatch.setattr(grids, "FIRST_ROOM", room)
         runs.append(simulate(workloads, clusters, grid.Superscheduler(scheme=scheme, **chosen)))
     assert runs[0].identical(runs[1])
 
@@ -609,7 +605,7 @@ def test_rows_grow_when_one_cluster_takes_everything() -> None:
     slow = GridCluster(1, speed=0.125)
     clusters = [GridCluster(14, backfilling="conservative"), slow, slow]
     done = run(jobs, clusters, "central")
-    assert [cluster for _, cluster in done].count(0) > FIRST_ROOM * 3
+    assert [cluster for _, cluster in done].count(0) > grids.FIRST_ROOM * 3
     assert done == [(t, 0) for t in range(3500)]
 
 
@@ -649,7 +645,7 @@ def test_order_by_a_score_that_never_changes() -> None:
     jobs = [GridJob(0, 10, 10, 1, 0), GridJob(1, 5, 5, 1, 0), GridJob(2, 3, 3, 1, 0)]
     records = np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in jobs], JOB)
     own = LocalPolicy(name="own", order=lambda estimate: -estimate)
-    done = grid.schedule_grid(
+    done = schedule_grid(
         records,
         np.zeros(3, np.int64),
         [Cluster(name="a", processors=1)],
@@ -665,21 +661,18 @@ def test_platforms_that_do_not_go_together_are_refused() -> None:
     easy = named_policy("easy")
     scheme = grid.Superscheduler(scheme="s-i")
     home = np.zeros(1, np.int64)
-    for clusters, policies, homes, complaint in (
-        ([one], [], home, "one policy for each"),
-        ([one, one], [easy, easy], home, "a name of its own"),
-        ([one, two], [easy, easy], home, "8 times slower"),
-        ([one], [easy], home + 1, "give an index"),
-        ([one, two], [named_policy("lxf"), named_policy("lxwf")], home, "only one order"),
+    for clusters, policies, complaint in (
+        ([one, one], [easy, easy], "a name of its own"),
+        ([one, two], [easy, easy], "8 times slower"),
+        ([one, two], [named_policy("lxf"), named_policy("lxwf")], "only one order"),
         (
             [one],
             [LocalPolicy(name="own", backfilling="easy", backfill_order=lambda processors: processors)],
-            home,
             "backfill_order is a name, not a score",
         ),
     ):
         with pytest.raises(ConfigurationError, match=complaint):
-            grid.schedule_grid(jobs, homes, clusters, policies, scheme)
+            schedule_grid(jobs, home, clusters, policies, scheme)
 
 
 def small(name: str, submit_time: list[int], run_time: list[int], **facts: object) -> Workload:
