@@ -94,7 +94,7 @@ class Placed(NamedTuple):
 
     def only(self, some: NDArray[np.bool_]) -> Placed:
         """Some of the jobs."""
-        return Placed(*(each[some] for each in self))
+        return Placed(self.jobs[some], self.start[some], self.end[some], self.masks[some])
 
 
 class ManagedCluster(ABC):
@@ -256,9 +256,19 @@ class ManagedCluster(ABC):
             Number of the round, which names the stream of random numbers.
         """
 
-    def measure(self, now: int) -> None:
-        """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
-        self._measure(*self._as_expected(now)[:2], now)
+    def measure(self, now: int, *, is_new: bool = False) -> None:
+        """Update the metrics of the jobs that wait; call `advance` before.
+
+        Of a plan that is new, when they are expected to end is noted, too.
+        """
+        self.metrics, self.generations = (0, 0, 0), 0
+        if not len(self.waiting):
+            return
+        placed, free, _ = self._as_expected(now)
+        jobs, coding = self._packed(placed.jobs), Coding.in_turn(placed.masks)
+        self.metrics = measured(placed.start, coding, jobs, free, now, self.weights, self.unit)
+        if is_new:
+            self._plan = self._plan._replace(end=placed.start + jobs["duration"])
 
     # --- failures and users who give up: only where time goes on from one instant to the next -------------
 
@@ -333,14 +343,12 @@ class ManagedCluster(ABC):
             self._plan = self._plan.only(still)
             end, masks = started.start + self._actual[started.jobs], self._by_number(started.masks)
             started = started._replace(end=end, masks=masks)
-            job, resource = np.nonzero(resources_of(masks, self.widest))
-            columns = {"start": started.start, "end": end, "estimate": self._expected[started.jobs]}
-            for name, values in columns.items():
-                # of several jobs the one that started last
-                self._occupants[name][resource] = values[job]
+            packing.begin(masks, started.start, end, self._expected[started.jobs], self._occupants)
             both = zip(self._running, started, strict=True)
             self._running = Placed(*(np.concatenate(pair) for pair in both))
-        self._running = self._running.only(self._running.end > now)
+        runs = self._running.end > now
+        if not runs.all():
+            self._running = self._running.only(runs)
         return started
 
     def _by_number(self, masks: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -372,18 +380,6 @@ class ManagedCluster(ABC):
 
     def _packed(self, jobs: Integers) -> NDArray[np.void]:
         return packed(self._expected[jobs], self._all.deadline[jobs], self._sizes[jobs])
-
-    def _measure(self, placed: Placed, free: Integers, now: int) -> None:
-        """Update the metrics: the jobs that wait are placed when resources become free."""
-        jobs, coding = self._packed(placed.jobs), Coding.in_turn(placed.masks)
-        self.metrics = measured(placed.start, coding, jobs, free, now, self.weights, self.unit)
-        self.generations = 0
-
-    def _expect_ends(self, now: int) -> None:
-        """Note when the jobs that wait end if all estimates are right, and update the metrics."""
-        placed, free, _ = self._as_expected(now)
-        self._plan = self._plan._replace(end=placed.start + self._expected[self.waiting])
-        self._measure(placed, free, now)
 
 
 def first_fall(start: Integers, end: Integers, threshold: int, now: int) -> int:
@@ -473,7 +469,7 @@ class PlannedCluster(ManagedCluster):
         self._plan = self._unplaced(jobs[coding.order])
         self._plan.masks[:, : coding.masks.shape[1]] = coding.masks[coding.order]
         self._set_starts(now)
-        self._expect_ends(now)
+        self.measure(now, is_new=True)
 
     def _wait_anew(self, jobs: Integers, killed: Integers, last: Integers, now: int) -> None:
         """All choose their resources again, in order."""

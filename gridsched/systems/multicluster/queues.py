@@ -228,4 +228,4 @@ class QueueCluster(ManagedCluster):
         queues.receive(own.grid, own.local, new, self.index, int(now), own.options, own.score)
         self._plan = self._unplaced(np.concatenate([self.waiting, new]))
         if self._foresees:
-            self._expect_ends(now)
+            self.measure(now, is_new=True)

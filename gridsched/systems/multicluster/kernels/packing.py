@@ -391,6 +391,19 @@ OCCUPANT = np.dtype([("end", np.int64), ("start", np.int64), ("estimate", np.int
 
 
 @jit
+def begin(masks: Any, starts: Any, ends: Any, estimates: Any, occupants: Any) -> None:
+    """Let jobs, in the order of their starts on each resource, be what their resources have started last."""
+    for job in range(len(starts)):
+        for w in range(masks.shape[1]):
+            word = masks[job, w]
+            while word != NOTHING:
+                occupant = occupants[lowest(word) + w * WORD]
+                occupant["start"], occupant["end"] = starts[job], ends[job]
+                occupant["estimate"] = estimates[job]
+                word &= word - ONE
+
+
+@jit
 def releases(occupants: Any, now: int, overrun: int) -> Any:
     """When each resource will be free, in fact and as far as one can know; not before now; int64[2, m]."""
     free = np.full((2, len(occupants)), now)
