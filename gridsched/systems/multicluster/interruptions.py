@@ -39,7 +39,7 @@ from gridsched.systems.multicluster.managed_cluster import (
     Integers,
     ManagedCluster,
     MulticlusterJobs,
-    Started,
+    Placed,
 )
 from gridsched.systems.multicluster.rounds import RoundsOutcome, Run
 
@@ -206,9 +206,9 @@ class FailureAwareRun(Run):
         killed = cluster.kill(fails, now)
         self._note_killed(cluster, killed.jobs, now)
         again = self._let_be_killed(cluster, killed, now)
-        return cluster.rearrange(now, again, at_end=self._requeue[cluster.index] == "end")
+        return cluster.rearrange(now, killed.jobs, again, at_end=self._requeue[cluster.index] == "end")
 
-    def _let_be_killed(self, cluster: ManagedCluster, killed: Started, now: int) -> Integers:
+    def _let_be_killed(self, cluster: ManagedCluster, killed: Placed, now: int) -> Integers:
         """Take away what the killed jobs have done since their last checkpoints; return who waits again."""
         self._killed[killed.jobs] += 1
         for job, start in zip(killed.jobs.tolist(), killed.start.tolist(), strict=True):
@@ -257,7 +257,7 @@ class FailureAwareRun(Run):
                 cluster.withdraw(own, now)
                 self._collection_end = None
 
-    def _note_starts(self, cluster: ManagedCluster, started: Started) -> None:
+    def _note_starts(self, cluster: ManagedCluster, started: Placed) -> None:
         """Note which jobs have started, and tell those that depend on them."""
         super()._note_starts(cluster, started)
         for job in started.jobs.tolist():

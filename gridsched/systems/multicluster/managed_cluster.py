@@ -6,7 +6,7 @@ in fact. Where jobs do not run as long as expected, or a user gives up, starts s
 stay until the next plan. Started jobs never move. Clusters under any other local policy are in `queues`.
 
 Resources may be added and removed, and may be out for a while. Plans know only those that take jobs now, by
-their places among them; `Started` has them by their own numbers.
+their places among them; `Placed` has those of jobs that have started by their own numbers.
 
 Baselines, section 5 of He et al. (see `muscle`), give a job to a cluster when it arrives:
 
@@ -84,24 +84,17 @@ class MulticlusterJobs:
     turn: Integers
 
 
-class Started(NamedTuple):
-    """Jobs that have started, when, and on which resources."""
+class Placed(NamedTuple):
+    """Jobs with their starts and ends, in fact or as expected, and the resources of each as bits."""
 
     jobs: Integers
     start: Integers
+    end: Integers
     masks: NDArray[np.uint64]
 
-    def only(self, some: NDArray[np.bool_]) -> Started:
+    def only(self, some: NDArray[np.bool_]) -> Placed:
         """Some of the jobs."""
-        return Started(self.jobs[some], self.start[some], self.masks[some])
-
-
-class BacklogMetrics(NamedTuple):
-    """Makespan, idle time and over-deadline of the jobs of a cluster that have not started, seconds."""
-
-    makespan: int
-    idle: int
-    over_deadline: int
+        return Placed(self.jobs[some], self.start[some], self.end[some], self.masks[some])
 
 
 class ManagedCluster(ABC):
@@ -150,17 +143,20 @@ class ManagedCluster(ABC):
         self.words = packing.words(widest)
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
-        nothing = np.empty(0, np.int64)
-        self.waiting: Integers = nothing
-        """Jobs that have not started, in order."""
-        self._running = Started(nothing, nothing, np.empty((0, self.words), np.uint64))
-        self.metrics = BacklogMetrics(0, 0, 0)
+        self._plan = self._running = self._unplaced(NOBODY)
+        self.metrics = (0, 0, 0)
+        """Makespan, idle time and over-deadline of the jobs that have not started, seconds."""
         self.generations = 0
 
     @property
     def widest(self) -> int:
         """All resources that there are at any time."""
         return len(self._out)
+
+    @property
+    def waiting(self) -> Integers:
+        """Jobs that have not started, in order."""
+        return self._plan.jobs
 
     @property
     def running(self) -> Integers:
@@ -178,19 +174,28 @@ class ManagedCluster(ABC):
         return taken
 
     @abstractmethod
-    def advance(self, now: int) -> Started:
+    def advance(self, now: int) -> Placed:
         """Let time pass; return the jobs that have started since the last time."""
 
     @abstractmethod
-    def backlog(self, now: int) -> Backlog:
-        """What the cluster has to do before it can run more jobs; call `advance` before."""
+    def _starts_in_fact(self, now: int) -> Integers:
+        """When each job that waits will start if no other comes."""
 
     @abstractmethod
+    def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
+        """The jobs that wait, with their starts and resources if all estimates are right.
+
+        Besides, when each resource is free without them and after them, as far as is known.
+        """
+
     def falls_to(self, threshold: int, now: int) -> int:
         """When the expected makespan of the jobs that have not started falls to a threshold.
 
         Their expected ends are those of the last plan; that a job starts is known at once.
         """
+        if not len(self.waiting):
+            return now
+        return first_fall(self._starts_in_fact(now), self._plan.end, threshold, now)
 
     def resize(self, resources: int, now: int) -> Integers:
         """Add or remove the highest resources; return the jobs that are too large for the cluster now.
@@ -200,17 +205,20 @@ class ManagedCluster(ABC):
         self._present = resources
         return self.rearrange(now)
 
-    @abstractmethod
-    def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
+    def rearrange(
+        self, now: int, killed: Integers = NOBODY, again: Integers = NOBODY, *, at_end: bool = False
+    ) -> Integers:
         """Let jobs take the resources that are there and not out, and no others.
 
         Parameters
         ----------
         now : int
             Present time.
+        killed : int64[k]
+            Jobs that have been killed.
         again : int64[k]
-            Jobs that wait again: before those that have not started (in a local queue at the places that
-            they had), or `at_end` behind all others.
+            Those of them that wait again: before those that have not started (in a local queue at the places
+            that they had), or `at_end` behind all others.
         at_end : bool
             Where these wait.
 
@@ -219,6 +227,18 @@ class ManagedCluster(ABC):
         int64[...]
             Jobs that are too large for the cluster now, in order; they wait there no more.
         """
+        places = np.flatnonzero(self._out[: self._present] == 0)
+        self.resources = len(places)
+        # what is looked up through a slice is not copied
+        self._places = slice(self.resources) if self.resources == self._present else places
+        jobs = np.concatenate([self.waiting, again] if at_end else [again, self.waiting])
+        fits = self.holds(jobs)
+        self._wait_anew(jobs[fits], killed, again if at_end else NOBODY, now)
+        return jobs[~fits]
+
+    @abstractmethod
+    def _wait_anew(self, jobs: Integers, killed: Integers, last: Integers, now: int) -> None:
+        """Let these jobs wait, and no others, some of them behind all that ever waited; others are killed."""
 
     @abstractmethod
     def plan(self, new: Integers, masks: NDArray[np.uint64] | None, now: int, number: int) -> None:
@@ -236,9 +256,19 @@ class ManagedCluster(ABC):
             Number of the round, which names the stream of random numbers.
         """
 
-    @abstractmethod
-    def measure(self, now: int) -> None:
-        """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
+    def measure(self, now: int, *, is_new: bool = False) -> None:
+        """Update the metrics of the jobs that wait; call `advance` before.
+
+        Of a plan that is new, when they are expected to end is noted, too.
+        """
+        self.metrics, self.generations = (0, 0, 0), 0
+        if not len(self.waiting):
+            return
+        placed, free, _ = self._as_expected(now)
+        jobs, coding = self._packed(placed.jobs), Coding.in_turn(placed.masks)
+        self.metrics = measured(placed.start, coding, jobs, free, now, self.weights, self.unit)
+        if is_new:
+            self._plan = self._plan._replace(end=placed.start + jobs["duration"])
 
     # --- failures and users who give up: only where time goes on from one instant to the next -------------
 
@@ -246,28 +276,26 @@ class ManagedCluster(ABC):
     def next_instant(self) -> int:
         """When a job starts or ends next, if nothing else happens; `FOREVER` if none does."""
 
-    @abstractmethod
     def withdraw(self, jobs: Integers, now: int) -> None:
         """Let jobs wait there no more; the others keep their order and resources."""
+        self._plan = self._plan.only(~np.isin(self.waiting, jobs))
 
-    def finish(self, now: int) -> Started:
+    def finish(self, now: int) -> Placed:
         """Let jobs end now, but none start; return those that have ended."""
-        ended: NDArray[np.bool_] = np.less_equal(self._running.start + self._actual[self._running.jobs], now)
+        ended = self._running.end <= now
         over, self._running = self._running.only(ended), self._running.only(~ended)
         return over
 
-    def kill(self, resources: NDArray[np.bool_], now: int) -> Started:
-        """Take the jobs that run on some resources off all that they have; return them by their starts."""
+    def kill(self, resources: NDArray[np.bool_], now: int) -> Placed:
+        """Take the jobs that run on some resources off all that they have; return them by their starts.
+
+        `rearrange` has to follow.
+        """
         used = resources_of(self._running.masks, len(resources))
         hit: NDArray[np.bool_] = np.any(used & resources, axis=1)
         killed, self._running = self._running.only(hit), self._running.only(~hit)
         self._occupants["end"][resources_of(killed.masks, len(resources)).any(axis=0)] = now
-        self._take_off(killed.jobs, now)
         return killed
-
-    @abstractmethod
-    def _take_off(self, jobs: Integers, now: int) -> None:
-        """Let whoever starts the jobs of the cluster know that some have been killed."""
 
     def put_out(self, first: int, end: int, more: int) -> None:
         """Let resources be out once more, or once less often; call `rearrange` then."""
@@ -289,21 +317,39 @@ class ManagedCluster(ABC):
         """Jobs of the cluster that have not ended, or not started."""
         return np.concatenate([self.running, self.waiting]) if counted == "unfinished" else self.waiting
 
-    def _run(self, started: Started, now: int) -> None:
-        """Let jobs that have started be among those that run, and forget those that have ended."""
-        if len(started.jobs):
-            both = zip(self._running, started, strict=True)
-            self._running = Started(*(np.concatenate(pair) for pair in both))
-        still = self._running.start + self._actual[self._running.jobs] > now
-        if not still.all():
-            self._running = self._running.only(still)
+    def _unplaced(self, jobs: Integers) -> Placed:
+        """Jobs of which nobody knows yet when and where they run."""
+        never = np.full(len(jobs), FOREVER)
+        return Placed(jobs, never, never, np.zeros((len(jobs), self.words), np.uint64))
 
-    def _find_places(self) -> None:
-        """Find the resources that take jobs now."""
-        places = np.flatnonzero(self._out[: self._present] == 0)
-        self.resources = len(places)
-        # what is looked up through a slice is not copied
-        self._places = slice(self.resources) if self.resources == self._present else places
+    def _begin(self, started: Placed, still: NDArray[np.bool_], now: int) -> Placed:
+        """Let jobs that have started be among those that run and not wait, and forget those that have ended.
+
+        Parameters
+        ----------
+        started : Placed
+            The jobs, with their resources by places.
+        still : bool[k]
+            Which of the jobs that wait they are not.
+        now : int
+            Present time.
+
+        Returns
+        -------
+        Placed
+            The jobs, with their resources by numbers.
+        """
+        if len(started.jobs):
+            self._plan = self._plan.only(still)
+            end, masks = started.start + self._actual[started.jobs], self._by_number(started.masks)
+            started = started._replace(end=end, masks=masks)
+            packing.begin(masks, started.start, end, self._expected[started.jobs], self._occupants)
+            both = zip(self._running, started, strict=True)
+            self._running = Placed(*(np.concatenate(pair) for pair in both))
+        runs = self._running.end > now
+        if not runs.all():
+            self._running = self._running.only(runs)
+        return started
 
     def _by_number(self, masks: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Sets of resources that are given by their places among those that take jobs, by their numbers."""
@@ -313,14 +359,13 @@ class ManagedCluster(ABC):
         spread[:, self._places] = resources_of(masks, self.resources)
         return masks_of(spread)
 
-    def _releases(self, now: int) -> tuple[Integers, Integers]:
+    def _releases(self, now: int) -> Any:
         """When each resource will be free, in fact and as far as is known."""
-        actual, expected = np.empty((2, self.resources), np.int64)
-        packing.releases(self._occupants[self._places], int(now), self._overrun, actual, expected)
-        return actual, expected
+        return packing.releases(self._occupants[self._places], int(now), self._overrun)
 
-    def _backlog(self, free: Integers) -> Backlog:
-        """What the cluster has to do if its resources are free of all jobs that it has then."""
+    def backlog(self, now: int) -> Backlog:
+        """What the cluster has to do before it can run more jobs; call `advance` before."""
+        _, _, free = self._as_expected(now)
         jobs = self._there(self._counted)
         durations = self._expected[jobs]
         slack = self._all.deadline[jobs] - durations - self._all.since[jobs]
@@ -335,13 +380,6 @@ class ManagedCluster(ABC):
 
     def _packed(self, jobs: Integers) -> NDArray[np.void]:
         return packed(self._expected[jobs], self._all.deadline[jobs], self._sizes[jobs])
-
-    def _measured(
-        self, coding: Coding, begin: Integers, jobs: Integers, free: Integers, now: int
-    ) -> BacklogMetrics:
-        return BacklogMetrics(
-            *measured(begin, coding, self._packed(jobs), free, now, self.weights, self.unit)
-        )
 
 
 def first_fall(start: Integers, end: Integers, threshold: int, now: int) -> int:
@@ -397,84 +435,51 @@ class PlannedCluster(ManagedCluster):
     def __init__(self, *cluster: Any, planning: Planning) -> None:
         super().__init__(*cluster)
         self._planning = planning
-        self._masks = np.empty((0, self.words), np.uint64)
-        self._start, self._planned_end = np.empty((2, 0), np.int64)
 
-    def advance(self, now: int) -> Started:
+    def advance(self, now: int) -> Placed:
         """Let time pass; return the jobs that have started since the last time."""
-        began = self._start <= now
-        started = Started(self.waiting[began], self._start[began], self._by_number(self._masks[began]))
-        if len(started.jobs):
-            coding = Coding(np.arange(len(started.jobs), dtype=np.int32), started.masks)
-            packing.begin(
-                *coding.arrays,
-                started.start,
-                self._actual[started.jobs],
-                self._expected[started.jobs],
-                int(now),
-                self._occupants,
-            )
-            self._keep(~began)
-        self._run(started, now)
-        return started
+        still = self._plan.start > now
+        return self._begin(self._plan.only(~still), still, now)
 
-    def _keep(self, jobs: NDArray[np.bool_]) -> None:
-        self.waiting, self._masks = self.waiting[jobs], self._masks[jobs]
-        self._start, self._planned_end = self._start[jobs], self._planned_end[jobs]
+    def _starts_in_fact(self, now: int) -> Integers:
+        return self._plan.start
 
-    def backlog(self, now: int) -> Backlog:
-        """What the cluster has to do before it can run more jobs; call `advance` before."""
+    def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
         _, free = self._releases(now)
-        if len(self.waiting):
-            coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
-            _, free = starts(coding, self._expected[self.waiting], free, now)
-        return self._backlog(free)
-
-    def falls_to(self, threshold: int, now: int) -> int:
-        """When the expected makespan of the jobs that have not started falls to a threshold."""
-        if not len(self.waiting):
-            return now
-        return first_fall(self._start, self._planned_end, threshold, now)
-
-    def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
-        """Let jobs take the resources that are there and not out, and choose theirs again, in order."""
-        self._find_places()
-        jobs = np.concatenate([self.waiting, again] if at_end else [again, self.waiting])
-        handed_back, self.waiting = jobs[~self.holds(jobs)], jobs[self.holds(jobs)]
-        coding = self._in_order(self.waiting, now)
-        self._masks = np.zeros((len(self.waiting), self.words), np.uint64)
-        self._masks[:, : coding.masks.shape[1]] = coding.masks
-        self._start, planned = self._starts(now)
-        self._planned_end = planned + self._expected[self.waiting]
-        return handed_back
-
-    def _take_off(self, jobs: Integers, now: int) -> None:
-        """A plan has only jobs that have not started."""
+        start, left = starts(Coding.in_turn(self._plan.masks), self._expected[self.waiting], free, now)
+        return self._plan._replace(start=start), free, left
 
     def next_instant(self) -> int:
         """When a job starts or ends next, if nothing else happens."""
-        end = self._running.start + self._actual[self._running.jobs]
-        return int(min(self._start.min(initial=FOREVER), end.min(initial=FOREVER)))
+        return int(min(self._plan.start.min(initial=FOREVER), self._running.end.min(initial=FOREVER)))
 
     def withdraw(self, jobs: Integers, now: int) -> None:
         """Let jobs wait there no more; the others start when their resources are free in fact."""
-        self._keep(~np.isin(self.waiting, jobs))
-        self._start, _ = self._starts(now)
+        super().withdraw(jobs, now)
+        self._set_starts(now)
 
-    def _starts(self, now: int) -> tuple[Integers, Integers]:
-        """When each waiting job starts as it is planned: in fact, and if all estimates are right."""
-        actual, expected = self._releases(now)
-        coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
-        begin, _ = starts(coding, self._actual[self.waiting], actual, now)
-        planned, _ = starts(coding, self._expected[self.waiting], expected, now)
-        return begin, planned
+    def _set_starts(self, now: int) -> None:
+        """Let the jobs of the plan start when their resources are free in fact."""
+        free, _ = self._releases(now)
+        start, _ = starts(Coding.in_turn(self._plan.masks), self._actual[self.waiting], free, now)
+        self._plan = self._plan._replace(start=start)
+
+    def _lay_out(self, jobs: Integers, coding: Coding, now: int) -> None:
+        """Let jobs wait as a schedule says."""
+        self._plan = self._unplaced(jobs[coding.order])
+        self._plan.masks[:, : coding.masks.shape[1]] = coding.masks[coding.order]
+        self._set_starts(now)
+        self.measure(now, is_new=True)
+
+    def _wait_anew(self, jobs: Integers, killed: Integers, last: Integers, now: int) -> None:
+        """All choose their resources again, in order."""
+        self._lay_out(jobs, self._in_order(jobs, np.arange(len(jobs)), now), now)
 
     def _in_order(
-        self, jobs: Integers, now: int, order: Integers | None = None, kept: NDArray[np.uint64] | None = None
+        self, jobs: Integers, order: Integers, now: int, kept: NDArray[np.uint64] | None = None
     ) -> Coding:
-        places = np.arange(len(jobs)) if order is None else order
         _, free = self._releases(now)
-        return in_order(places, self._expected[jobs], self._sizes[jobs], free, now, kept)
+        return in_order(order, self._expected[jobs], self._sizes[jobs], free, now, kept)
 
     # --- planning ---------------------------------------------------------------------------------
 
@@ -482,71 +487,31 @@ class PlannedCluster(ManagedCluster):
         """Plan all jobs that have not started."""
         jobs = np.concatenate([self.waiting, new])
         if not len(jobs):
-            self.metrics, self.generations = BacklogMetrics(0, 0, 0), 0
+            self.measure(now)
             return
-        actual_free, free = self._releases(now)
-        actual, expected = self._actual[jobs], self._expected[jobs]
-        coding = self._coding(jobs, new, masks, free, now, number)
-        planned, _ = starts(coding, expected, free, now)
-        self.metrics = self._measured(coding, planned, jobs, free, now)
-        begin, _ = starts(coding, actual, actual_free, now)
-        self.waiting = jobs[coding.order]
-        self._masks = np.zeros((len(jobs), self._masks.shape[1]), np.uint64)
-        self._masks[:, : coding.masks.shape[1]] = coding.masks[coding.order]
-        self._start = begin[coding.order]
-        self._planned_end = (planned + expected)[coding.order]
-
-    def measure(self, now: int) -> None:
-        """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
-        self.generations = 0
-        if not len(self.waiting):
-            self.metrics = BacklogMetrics(0, 0, 0)
+        seeds = self._seeds(jobs, masks, now)
+        if not self._planning.optimised:
+            self._lay_out(jobs, seeds[0], now)
             return
         _, free = self._releases(now)
-        coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
-        planned, _ = starts(coding, self._expected[self.waiting], free, now)
-        self.metrics = self._measured(coding, planned, self.waiting, free, now)
-
-    def _coding(
-        self,
-        jobs: Integers,
-        new: Integers,
-        masks: NDArray[np.uint64] | None,
-        free: Integers,
-        now: int,
-        number: int,
-    ) -> Coding:
-        """Order and resources of the jobs, those that waited already being the first."""
-        planning = self._planning
-        seed = self._seed(jobs, len(new), masks, now)
-        if not planning.optimised:
-            assert seed is not None
-            return seed
-        best = optimise(
-            self._packed(jobs),
-            free,
-            now,
-            self.weights,
-            planning.titan,
-            stream(planning.seed, number, self.index),
-            [] if seed is None else [seed],
-            self.unit,
-        )
+        random = stream(self._planning.seed, number, self.index)
+        titan, packed_jobs = self._planning.titan, self._packed(jobs)
+        best = optimise(packed_jobs, free, now, self.weights, titan, random, seeds, self.unit)
+        self._lay_out(jobs, best.coding, now)
         self.generations = best.generations
-        return best.coding
 
-    def _seed(self, jobs: Integers, new: int, masks: NDArray[np.uint64] | None, now: int) -> Coding | None:
-        seeding = self._planning.seeding
-        words = packing.words(self.resources)
+    def _seeds(self, jobs: Integers, masks: NDArray[np.uint64] | None, now: int) -> list[Coding]:
+        """What the first population holds besides random schedules."""
+        seeding, words = self._planning.seeding, packing.words(self.resources)
+        kept = np.ascontiguousarray(self._plan.masks[:, :words])
         if seeding == "muscle":
             assert masks is not None
-            both = np.concatenate([self._masks[:, :words], masks[:, :words]])
-            return Coding(np.arange(len(jobs), dtype=np.int32), both)
+            return [Coding.in_turn(np.concatenate([kept, masks[:, :words]]))]
         if seeding == "last":
-            return self._in_order(jobs, now, kept=np.ascontiguousarray(self._masks[:, :words]))
+            return [self._in_order(jobs, np.arange(len(jobs)), now, kept)]
         if seeding == "arrival":
-            return self._in_order(jobs, now, np.argsort(self._all.turn[jobs], kind="stable"))
-        return None
+            return [self._in_order(jobs, np.argsort(self._all.turn[jobs], kind="stable"), now)]
+        return []
 
 
 # --- baselines ------------------------------------------------------------------------------------

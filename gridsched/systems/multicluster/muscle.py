@@ -53,15 +53,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.engine import bundles
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platform import Cluster
 from gridsched.systems.multicluster.kernels import composition, packing
+from gridsched.systems.multicluster.kernels.composition import NOWHERE, Allocation
 from gridsched.systems.multicluster.titan import (
     Coding,
     Titan,
@@ -75,10 +77,6 @@ from gridsched.systems.multicluster.titan import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NOWHERE = -1
-"""Cluster and start of a job that is larger than every cluster."""
-
 
 _LARGEST_TABLE = 10**8
 """Most jobs x rows of a composition table; at about 20 B each it would take 2 GB."""
@@ -113,12 +111,13 @@ def composition_table(processors: ArrayLike, rows: int) -> list[list[tuple[int, 
     [(1, 0), (3,), (5, 4)]
     """
     sizes = _sizes(processors, rows)
-    table = composition.only(composition.tables_for(1, len(sizes), rows), 0)
-    composition.build(table, sizes)
+    table = composition.tables_for(1, len(sizes), rows)
+    composition.build(table, 0, sizes)
+    first, members = table.first[0], table.members[0]
     return [
         [
-            tuple(table.members[table.first[k] : table.first[k + 1]].tolist())
-            for k in table.rows[row, : table.lengths[row]]
+            tuple(members[first[k] : first[k + 1]].tolist())
+            for k in table.rows[0, row, : table.lengths[0, row]]
         ]
         for row in range(1, rows + 1)
     ]
@@ -133,8 +132,7 @@ def _sizes(processors: ArrayLike, rows: int) -> NDArray[np.int64]:
     return sizes
 
 
-@dataclass(frozen=True)
-class Backlog:
+class Backlog(NamedTuple):
     """What a cluster has to do before it can run what it is given.
 
     Parameters
@@ -156,38 +154,11 @@ class Backlog:
     unit: int = 1
 
 
-@dataclass(frozen=True)
-class Allocation:
-    """What MUSCLE decided for p jobs.
-
-    Parameters
-    ----------
-    cluster : int32[p]
-        Index of the cluster of each job.
-    start : int64[p]
-        When it starts in the seed schedule, seconds.
-    masks : uint64[p, w]
-        Its resources, as bits (`kernels.packing`).
-    sequence : int32[p]
-        Jobs in the order in which they were allocated.
-    """
-
-    cluster: NDArray[np.int32]
-    start: NDArray[np.int64]
-    masks: NDArray[np.uint64]
-    sequence: NDArray[np.int32]
-
-    def of(self, cluster: int) -> NDArray[np.int32]:
-        """Jobs of a cluster in the order in which they were allocated, which is that of their starts."""
-        own: NDArray[np.int32] = self.sequence[self.cluster[self.sequence] == cluster]
-        return own
-
-
 def allocate(
     processors: NDArray[np.int64],
     durations: NDArray[np.int64],
     slacks: NDArray[np.int64],
-    managed_cluster: Sequence[Backlog],
+    backlogs: Sequence[Backlog],
     random: NDArray[np.uint64],
 ) -> Allocation:
     """Allocate collected jobs to clusters (algorithms 1 to 4).
@@ -214,9 +185,14 @@ def allocate(
     WorkloadError
         If a job is larger than every cluster.
     """
-    resources = np.array([len(backlog.free) for backlog in managed_cluster], np.int64)
-    each = np.array([backlog.unit for backlog in managed_cluster], np.int64)
-    most, widest = int(resources.max(initial=0)), int((resources * each).max(initial=0))
+    clusters = np.zeros(len(backlogs), composition.CLUSTER)
+    resources = np.array([len(backlog.free) for backlog in backlogs])
+    for name in ("jobs", "run_time", "size", "slack", "unit"):
+        clusters[name] = [getattr(backlog, name) for backlog in backlogs]
+    clusters["processors"] = resources * clusters["unit"]
+    clusters["closed"] = resources == 0
+    units, clusters["table"] = np.unique(clusters["unit"], return_inverse=True)
+    most, widest = int(resources.max(initial=0)), int(clusters["processors"].max(initial=0))
     wanted = _sizes(processors, most)
     if len(wanted) and wanted.max() > widest:
         job = int(np.argmax(wanted))
@@ -224,48 +200,27 @@ def allocate(
             f"the job at index {job} uses {wanted[job]} resources, but the largest cluster has {widest}; "
             "leave it out"
         )
-    units, table = np.unique(each, return_inverse=True)
     sizes = -(-wanted // units[:, np.newaxis])
     if sizes.size * most > _LARGEST_TABLE:
         raise ConfigurationError(
             f"a composition table of {len(wanted)} jobs and {most} processors is too large; "
             "count nodes instead of processors, or collect fewer jobs"
         )
-    seeds = composition.Seeds(
-        cluster=np.full(len(wanted), NOWHERE, np.int32),
-        start=np.zeros(len(wanted), np.int64),
-        masks=np.zeros((len(wanted), packing.words(most)), np.uint64),
-        sequence=np.empty(len(wanted), np.int32),
-    )
+    free = np.zeros((len(backlogs), most), np.int64)
+    for row, backlog in zip(free, backlogs, strict=True):
+        row[: len(backlog.free)] = backlog.free
+    found = bundles.allocate(Allocation, {"jobs": len(wanted), "words": packing.words(most)})
     composition.allocate(
         *composition.build_tables(sizes, most),
-        _clusters(managed_cluster, resources * each, table.astype(np.int64), most),
+        clusters,
+        free,
         sizes,
         np.ascontiguousarray(durations, np.int64),
         np.ascontiguousarray(slacks, np.int64),
-        seeds,
+        found,
         random,
     )
-    return Allocation(seeds.cluster, seeds.start, seeds.masks, seeds.sequence)
-
-
-def _clusters(
-    managed_cluster: Sequence[Backlog], processors: NDArray[np.int64], table: NDArray[np.int64], most: int
-) -> composition.Clusters:
-    free = np.zeros((len(managed_cluster), most), np.int64)
-    for row, backlog in zip(free, managed_cluster, strict=True):
-        row[: len(backlog.free)] = backlog.free
-    return composition.Clusters(
-        processors=processors,
-        unit=np.array([backlog.unit for backlog in managed_cluster], np.int64),
-        table=table,
-        free=free,
-        jobs=np.array([backlog.jobs for backlog in managed_cluster], np.int64),
-        run_time=np.array([backlog.run_time for backlog in managed_cluster], np.int64),
-        size=np.array([backlog.size for backlog in managed_cluster], np.int64),
-        slack=np.array([backlog.slack for backlog in managed_cluster], np.int64),
-        closed=processors == 0,
-    )
+    return found
 
 
 # --- live use -------------------------------------------------------------------------------------

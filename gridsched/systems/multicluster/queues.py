@@ -28,16 +28,12 @@ from gridsched.systems.cluster_records import cluster_records
 from gridsched.systems.grids import FIRST_ROOM
 from gridsched.systems.multicluster.kernels import packing, queues
 from gridsched.systems.multicluster.managed_cluster import (
-    NOBODY,
-    BacklogMetrics,
     Integers,
     ManagedCluster,
     MulticlusterJobs,
-    Started,
-    first_fall,
+    Placed,
 )
-from gridsched.systems.multicluster.muscle import Backlog
-from gridsched.systems.multicluster.titan import Coding, resources_of
+from gridsched.systems.multicluster.titan import resources_of
 
 
 class LocalSchedulers:
@@ -78,82 +74,51 @@ class LocalSchedulers:
         requests["submit"], requests["processors"] = jobs.submit, jobs.processors
         records, score = cluster_records(clusters, policies)
         records["processors"] = widest
-        self._order, self._score = score, scores.SCORE.compile(score)
+        self._order, self.score = score, scores.SCORE.compile(score)
         self._now = -1
         self._room = FIRST_ROOM
-        self._options = grid.GridOptions(overrun, int(grid.StartPredictions.EXACT))
+        self.options = grid.GridOptions(overrun, int(grid.StartPredictions.EXACT))
         home = np.zeros(len(requests), np.int64)
-        self._grid, self._local = grid.allocate(
-            requests, labels, home, records, self._room, self._options.predictions
+        self.grid, self.local = grid.allocate(
+            requests, labels, home, records, self._room, self.options.predictions
         )
         present = [cluster.processors for cluster in clusters]
-        self._grid.clusters["processors"] = present
-        self._grid.state["free"][:-1, 0] = present
-        self._local.steps["free"][:-1, 0] = present
+        self.grid.clusters["processors"] = present
+        self.grid.state["free"][:-1, 0] = present
+        self.local.steps["free"][:-1, 0] = present
 
     def advance(self, now: int) -> None:
         """Let happen on all clusters what happens up to a time, if no job comes."""
         if now > self._now:
             self._now = min(int(now), FOREVER - 1)
-            queues.advance(self._grid, self._local, self._now, self._options, self._score)
-            scores.check_order(self._order, self._grid.state)
+            queues.advance(self.grid, self.local, self._now, self.options, self.score)
+            scores.check_order(self._order, self.grid.state)
 
     def finish(self, now: int) -> None:
         """Let jobs end now, on all clusters; `advance` starts what can start now."""
         self._now = int(now) - 1
-        queues.finish(self._grid, self._local, int(now), self._options)
+        queues.finish(self.grid, self.local, int(now), self.options)
 
-    def next_instant(self) -> int:
-        """When something happens on any cluster next, if no job comes."""
-        return int(queues.next_instant(self._grid))
-
-    def receive(self, jobs: Integers, cluster: int, now: int) -> None:
-        """Let jobs enter the queue of a cluster, and start there what can start now."""
-        self._describe(jobs, cluster)
-        queues.receive(self._grid, self._local, jobs, cluster, int(now), self._options, self._score)
-
-    def requeue(self, jobs: Integers, cluster: int, now: int) -> None:
-        """Let jobs wait behind the others on a cluster of which the processors have changed."""
-        self._describe(jobs, cluster)
-        queues.requeue(self._grid, self._local, jobs, cluster, int(now), self._options, self._score)
-
-    def take_off(self, jobs: Integers, cluster: int, now: int) -> None:
-        """Let killed jobs run on a cluster no longer."""
-        queues.take_off(self._grid, self._local, jobs, cluster, int(now), self._options)
-
-    def _describe(self, jobs: Integers, cluster: int) -> None:
-        """Say what jobs are on the cluster that they are about to enter."""
-        self._make_room(len(jobs))
-        requests = self._grid.requests
+    def expect(self, jobs: Integers, cluster: int) -> None:
+        """Make ready for jobs that are about to enter a cluster: what they are there, and room for them."""
+        clock = self.grid.clock[0]
+        while clock["longest"] + len(jobs) >= self._room:
+            self._room *= 2
+            self.local = grid.with_room(self.grid, self.local, self._room, self.options.predictions)
+        entries = int(clock["entered"]) + len(jobs)
+        if entries > len(self.local.labels):
+            # jobs that are handed back enter several times
+            self.local = grid.with_entries(self.local, 2 * entries)
+        requests = self.grid.requests
         requests["submit"][jobs] = self._all.submit[jobs]
         requests["run"][jobs] = self._all.actual[cluster, jobs]
         requests["estimate"][jobs] = self._all.expected[cluster, jobs]
         # run times are those on the cluster
-        self._grid.home[jobs] = cluster
-
-    def _make_room(self, coming: int) -> None:
-        """Make space for more jobs in a queue, and entries, of which handed back jobs have several."""
-        clock = self._grid.clock[0]
-        while clock["longest"] + coming >= self._room:
-            self._room *= 2
-            self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
-        entries = int(clock["entered"]) + coming
-        if entries > len(self._local.labels):
-            self._local = grid.with_entries(self._local, 2 * entries)
-
-    def withdraw(self, jobs: Integers, cluster: int, now: int) -> None:
-        """Let jobs wait no longer on a cluster."""
-        queues.withdraw(self._grid, self._local, jobs, cluster, int(now))
-
-    def resize(self, cluster: int, processors: int, running: Integers, held: Integers, now: int) -> None:
-        """Let a cluster have so many processors, of which each running job holds some."""
-        by_entry = np.zeros(len(self._local.labels), np.int64)
-        by_entry[self._grid.entry[running]] = held
-        queues.resize(self._grid, self._local, cluster, processors, by_entry, int(now))
+        self.grid.home[jobs] = cluster
 
     def starts(self, jobs: Integers) -> Integers:
         """When each of some jobs has started, -1 if it waits."""
-        begun: Integers = self._local.starts[0, self._grid.entry[jobs]]
+        begun: Integers = self.local.starts[0, self.grid.entry[jobs]]
         return begun
 
     def foreseen(self, jobs: Integers, cluster: int, now: int, *, in_fact: bool) -> Integers:
@@ -163,14 +128,12 @@ class LocalSchedulers:
         happened already.
         """
         begun = self.starts(jobs)
-        if not len(jobs):
-            return begun
         ahead = begun < 0
         if ahead.any():
             queues.foresee(
-                self._grid, self._local, cluster, int(now), in_fact, self._options.overrun, self._score
+                self.grid, self.local, cluster, int(now), in_fact, self.options.overrun, self.score
             )
-            begun[ahead] = self._local.starts[1, self._grid.entry[jobs[ahead]]]
+            begun[ahead] = self.local.starts[1, self.grid.entry[jobs[ahead]]]
         return begun
 
 
@@ -184,88 +147,60 @@ class QueueCluster(ManagedCluster):
         super().__init__(*cluster)
         self._schedulers = schedulers
         self._foresees = foresees
-        self._planned_end = np.empty(0, np.int64)
         self._entered = 0
         self._entry = np.empty(len(self._all.submit), np.int64)
 
-    def advance(self, now: int) -> Started:
+    def advance(self, now: int) -> Placed:
         """Let time pass; return the jobs that have started since the last time."""
         self._schedulers.advance(now)
         start = self._schedulers.starts(self.waiting)
-        began = start >= 0
-        occupants = self._occupants[self._places]
-        started = self._placed(self.waiting[began], start[began], self._actual, occupants)
-        if len(started.jobs):
-            self._occupants[self._places] = occupants
-            started = started._replace(masks=self._by_number(started.masks))
-            self.waiting, self._planned_end = self.waiting[~began], self._planned_end[~began]
-        self._run(started, now)
-        return started
+        began = np.flatnonzero(start >= 0)
+        began = began[np.argsort(start[began], kind="stable")]
+        free = self._occupants["end"][self._places].copy()
+        return self._begin(
+            self._placed(self.waiting[began], start[began], self._actual, free), start < 0, now
+        )
 
-    def _placed(
-        self, jobs: Integers, start: Integers, durations: Integers, occupants: NDArray[np.void]
-    ) -> Started:
+    def _placed(self, jobs: Integers, start: Integers, durations: Integers, free: Integers) -> Placed:
         """Jobs with their starts, on the lowest resources that are free then."""
-        masks = np.zeros((len(jobs), self.words), np.uint64)
+        placed = self._unplaced(jobs)._replace(start=start)
         if len(jobs):
             order = np.argsort(start, kind="stable")
-            jobs, start = jobs[order], start[order]
-            estimates, sizes = self._expected[jobs], self._sizes[jobs]
-            packing.take_lowest(start, durations[jobs], estimates, sizes, occupants, masks)
-        return Started(jobs, start, masks)
+            packing.take_lowest(order, start, durations[jobs], self._sizes[jobs], free, placed.masks)
+        return placed
 
-    def _as_expected(self, now: int) -> tuple[Integers, Started, Integers, Integers]:
-        """When the jobs that wait start if all estimates are right.
-
-        Also where, in order of starts, and when resources are free without them and after them.
-        """
+    def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
         _, free = self._releases(now)
-        occupants = np.zeros(self.resources, packing.OCCUPANT)
-        occupants["end"] = free
+        left = free.copy()
         start = self._schedulers.foreseen(self.waiting, self.index, now, in_fact=False)
-        placed = self._placed(self.waiting, start, self._expected, occupants)
-        return start, placed, free, occupants["end"]
+        return self._placed(self.waiting, start, self._expected, left), free, left
 
-    def backlog(self, now: int) -> Backlog:
-        """What the cluster has to do before it can run more jobs; call `advance` before."""
-        return self._backlog(self._as_expected(now)[3])
+    def _starts_in_fact(self, now: int) -> Integers:
+        return self._schedulers.foreseen(self.waiting, self.index, now, in_fact=True)
 
-    def falls_to(self, threshold: int, now: int) -> int:
-        """When the expected makespan of the jobs that have not started falls to a threshold."""
-        if not len(self.waiting):
-            return now
-        start = self._schedulers.foreseen(self.waiting, self.index, now, in_fact=True)
-        return first_fall(start, self._planned_end, threshold, now)
-
-    def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
-        """Let jobs take the resources that are there and not out; every local plan is recomputed."""
-        self._find_places()
-        fits = self.holds(self.waiting)
-        small, large = again[self.holds(again)], again[~self.holds(again)]
-        handed_back: Integers = np.concatenate(
-            [self.waiting[~fits], large] if at_end else [large, self.waiting[~fits]]
-        )
-        self.withdraw(self.waiting[~fits], now)
-        held = resources_of(self._running.masks, len(self._out))[:, self._places].sum(axis=1) * self.unit
-        self._schedulers.resize(self.index, self.processors, self._running.jobs, held, now)
-        if len(small):
-            self._wait_again(small, now, at_end)
-        return handed_back
-
-    def _wait_again(self, jobs: Integers, now: int, at_end: bool) -> None:
-        """Let jobs wait again, at the places in the queue that they had or at its end."""
-        if at_end:
-            self._number(jobs)
-        else:
-            # a queue is in order of entry, so that all that waits enters anew
-            waiting = self.waiting
-            self._schedulers.withdraw(waiting, self.index, now)
-            jobs = np.concatenate([waiting, jobs])
-            self.waiting = NOBODY
+    def _wait_anew(self, jobs: Integers, killed: Integers, last: Integers, now: int) -> None:
+        """A queue is in order of entry, so that all that waits enters anew; every plan is recomputed."""
+        self._number(last)
         jobs = jobs[np.argsort(self._entry[jobs])]
-        self._schedulers.requeue(jobs, self.index, now)
-        self.waiting = np.concatenate([self.waiting, jobs])
-        self._planned_end = np.full(len(self.waiting), FOREVER)
+        own, running = self._schedulers, self._running
+        own.expect(jobs, self.index)
+        held = np.zeros(len(own.local.labels), np.int64)
+        used = resources_of(running.masks, self.widest)[:, self._places]
+        held[own.grid.entry[running.jobs]] = used.sum(axis=1) * self.unit
+        queues.rearrange(
+            own.grid,
+            own.local,
+            killed,
+            self.waiting,
+            jobs,
+            self.index,
+            self.processors,
+            held,
+            int(now),
+            own.options,
+            own.score,
+        )
+        self._plan = self._unplaced(jobs)
 
     def _number(self, jobs: Integers) -> None:
         """Number jobs that enter the queue behind all others."""
@@ -274,42 +209,24 @@ class QueueCluster(ManagedCluster):
 
     def next_instant(self) -> int:
         """When something happens next, on this cluster or on another one."""
-        return self._schedulers.next_instant()
+        return int(queues.next_instant(self._schedulers.grid))
 
     def withdraw(self, jobs: Integers, now: int) -> None:
         """Let jobs wait there no more."""
-        stay = ~np.isin(self.waiting, jobs)
-        self._schedulers.withdraw(jobs, self.index, now)
-        self.waiting, self._planned_end = self.waiting[stay], self._planned_end[stay]
+        queues.withdraw(self._schedulers.grid, self._schedulers.local, jobs, self.index, int(now))
+        super().withdraw(jobs, now)
 
-    def finish(self, now: int) -> Started:
+    def finish(self, now: int) -> Placed:
         """Let jobs end now, but none start; return those that have ended."""
         self._schedulers.finish(now)
         return super().finish(now)
 
-    def _take_off(self, jobs: Integers, now: int) -> None:
-        """Let the local scheduler know that jobs run no longer."""
-        self._schedulers.take_off(jobs, self.index, now)
-
     def plan(self, new: Integers, masks: NDArray[np.uint64] | None, now: int, number: int) -> None:
         """Let new jobs enter the queue, and foresee what happens to all that wait."""
         self._number(new)
-        self._schedulers.receive(new, self.index, now)
-        self.waiting = np.concatenate([self.waiting, new])
-        self._planned_end = np.full(len(self.waiting), FOREVER)
+        own = self._schedulers
+        own.expect(new, self.index)
+        queues.receive(own.grid, own.local, new, self.index, int(now), own.options, own.score)
+        self._plan = self._unplaced(np.concatenate([self.waiting, new]))
         if self._foresees:
-            planned = self._foresee(now)
-            self._planned_end = planned + self._expected[self.waiting]
-
-    def measure(self, now: int) -> None:
-        """Update the metrics of a cluster that is given no jobs; call `advance` before."""
-        self._foresee(now)
-
-    def _foresee(self, now: int) -> Integers:
-        """Measure what happens if all estimates are right; return when each waiting job starts then."""
-        start, placed, free, _ = self._as_expected(now)
-        self.metrics = BacklogMetrics(0, 0, 0)
-        if len(self.waiting):
-            coding = Coding(np.arange(len(placed.jobs), dtype=np.int32), placed.masks)
-            self.metrics = self._measured(coding, placed.start, placed.jobs, free, now)
-        return start
+            self.measure(now, is_new=True)

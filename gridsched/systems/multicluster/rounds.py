@@ -21,9 +21,9 @@ from gridsched.systems.multicluster.managed_cluster import (
     Integers,
     ManagedCluster,
     MulticlusterJobs,
+    Placed,
     PlannedCluster,
     Planning,
-    Started,
     least_load,
     weighted_random,
 )
@@ -219,7 +219,7 @@ class Run:
         for cluster in self.clusters:
             self._note_starts(cluster, cluster.advance(now))
 
-    def _note_starts(self, cluster: ManagedCluster, started: Started) -> None:
+    def _note_starts(self, cluster: ManagedCluster, started: Placed) -> None:
         """Note which jobs have started."""
         jobs = started.jobs
         self.cluster[jobs], self.begin[jobs] = cluster.index, started.start

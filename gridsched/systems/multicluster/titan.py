@@ -166,10 +166,10 @@ class Coding:
     order: NDArray[np.int32]
     masks: NDArray[np.uint64]
 
-    @property
-    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """Order and resources as the only ones of several, as kernels take them."""
-        return self.order[np.newaxis], self.masks[np.newaxis]
+    @classmethod
+    def in_turn(cls, masks: NDArray[np.uint64]) -> Coding:
+        """The schedule that places jobs in the order in which they are numbered."""
+        return cls(np.arange(len(masks), dtype=np.int32), masks)
 
     def resources(self, count: int) -> NDArray[np.bool_]:
         """Which of this number of resources each job has; shape (n, count)."""
@@ -256,7 +256,7 @@ def optimise(
     for i, seed in enumerate(seeds):
         one.order[i], one.masks[i] = seed.order, seed.masks
     available = np.maximum(free, now)
-    generations = genetic.evolve(
+    order, masks, performance, generations = genetic.evolve(
         one,
         two,
         len(seeds),
@@ -269,8 +269,7 @@ def optimise(
         random,
         packing.lanes_for(len(jobs), len(free)),
     )
-    best = Coding(one.order[0].copy(), one.masks[0].copy())
-    return Optimised(best, float(one.performance[0]), int(generations))
+    return Optimised(Coding(order, masks), float(performance), int(generations))
 
 
 def in_order(
@@ -303,7 +302,7 @@ def in_order(
     if kept is not None:
         coding.masks[coding.order[:count]] = kept
     available = np.maximum(free, now)
-    packing.append_earliest(*coding.arrays, count, durations, processors, available, int(now))
+    packing.append_earliest(coding.order, coding.masks, count, durations, processors, available, int(now))
     return coding
 
 
@@ -311,8 +310,7 @@ def starts(
     coding: Coding, durations: NDArray[np.int64], free: NDArray[np.int64], now: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When each job starts, and when each resource is left by its last job, seconds."""
-    begin, left = np.empty(len(durations), np.int64), np.empty_like(free)
-    packing.place(*coding.arrays, durations, free, int(now), begin, left)
+    begin, left = packing.place(coding.order, coding.masks, durations, free, int(now))
     return begin, left
 
 

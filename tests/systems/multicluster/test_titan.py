@@ -136,7 +136,9 @@ def test_never_worse_than_its_seed(
     done = optimise(jobs, free, 0, Weights(), titan, stream(seed), [first])
     before, after = packing_performance([first, done.coding], jobs, free, 0, Weights())
     assert done.performance == after <= before
-    assert_valid(Population(*done.coding.arrays, np.empty(1)), jobs, width)
+    assert_valid(
+        Population(done.coding.order[np.newaxis], done.coding.masks[np.newaxis], np.empty(1)), jobs, width
+    )
     if threshold is None:
         assert done.generations == 12
 

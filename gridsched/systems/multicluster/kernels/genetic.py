@@ -218,6 +218,7 @@ def copy(child: Population, i: int, parents: Population, a: int) -> None:
         child.order[i, job] = parents.order[a, job]
         for w in range(child.masks.shape[2]):
             child.masks[i, job, w] = parents.masks[a, job, w]
+    child.performance[i] = parents.performance[a]
 
 
 @inline
@@ -286,20 +287,10 @@ def _select(sums: Any, random: Any) -> int:
 
 
 @inline
-def _best(performance: Any) -> int:
-    """The best individual, the first of equals."""
-    best = 0
-    for i in range(len(performance)):
-        if performance[i] < performance[best]:
-            best = i
-    return best
-
-
-@inline
 def _best_first(population: Population) -> None:
     """Exchange the first individual and the best."""
     order, masks, performance = population.order, population.masks, population.performance
-    best = _best(performance)
+    best = np.argmin(performance)
     for job in range(order.shape[1]):
         order[0, job], order[best, job] = order[best, job], order[0, job]
         for w in range(masks.shape[2]):
@@ -347,7 +338,6 @@ def _make_children(
     """Make the next generation of one, whose best individual stays as it is."""
     _share(one.performance, sums)
     copy(two, 0, one, 0)
-    two.performance[0] = one.performance[0]
     for i in range(1, len(sums)):
         a = _select(sums, random)
         if uniform(random) < options.crossover:
@@ -382,14 +372,14 @@ def evolve(
     options: GeneticOptions,
     random: Any,
     room: packing.Lanes,
-) -> int:
+) -> tuple[Any, Any, float, int]:
     """Improve schedules until they improve no more.
 
     Parameters
     ----------
     now_living, next_living : Population
         Room for two generations. The first `seeds` individuals of `now_living` are given, the others are
-        drawn. In the end the best is the first of both.
+        drawn.
     seeds : int
         How many individuals are given.
     jobs : PACKED[n]
@@ -411,9 +401,11 @@ def evolve(
 
     Returns
     -------
-    int
-        Generations that were made after the first. Those that could not improve the best individual any more
-        count, but are not worked out.
+    order, masks, performance : int32[n], uint64[n, w], float
+        The best schedule.
+    generations : int
+        How many were made after the first. Those that could not improve the best individual any more count,
+        but are not worked out.
     """
     least = least_performance(jobs, ordered, now, goal)
     taken = np.empty(len(jobs), np.bool_)
@@ -421,7 +413,7 @@ def evolve(
     bests = np.empty(options.generations + 1, np.float64)
     one, two = now_living, next_living
     packing.evaluate(one.order, one.masks, 0, jobs, base, now, goal, one.performance[:seeds], room)
-    if one.performance[_best(one.performance)] > least:
+    if one.performance.min() > least:
         for i in range(seeds, len(sums)):
             draw_individual(one, i, jobs, len(base), random)
         packing.evaluate(one.order, one.masks, seeds, jobs, base, now, goal, one.performance, room)
@@ -436,6 +428,4 @@ def evolve(
             one, two = two, one
         done += 1
         bests[done] = one.performance[0]
-    copy(two, 0, one, 0)
-    two.performance[0] = one.performance[0]
-    return done
+    return one.order[0].copy(), one.masks[0].copy(), one.performance[0], done

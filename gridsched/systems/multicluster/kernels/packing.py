@@ -50,11 +50,6 @@ def words(resources: int) -> int:
 # --- bits -----------------------------------------------------------------------------------------
 
 
-def lowest(word: Any) -> int:
-    """Position of the lowest bit of a word that is not 0."""
-    return (int(word) & -int(word)).bit_length() - 1
-
-
 def count(word: Any) -> int:
     """How many bits of a word are 1."""
     return int(word).bit_count()
@@ -65,16 +60,6 @@ def nth(word: Any, n: int) -> Any:
     for _ in range(n):
         word = word & (word - ONE)
     return word & (~word + ONE)
-
-
-@intrinsic
-def _trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Compiled body of `lowest`."""
-
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
-
-    return types.int64(types.uint64), generate
 
 
 @intrinsic
@@ -109,20 +94,18 @@ def _compiled_nth(word: Any, n: Any) -> Any:
     return body
 
 
-@overload(lowest, jit_options={"forceinline": True})
-def _compiled_lowest(word: Any) -> Any:
-    def body(word: Any) -> int:
-        return _trailing_zeros(word)
-
-    return body
-
-
 @overload(count, jit_options={"forceinline": True})
 def _compiled_count(word: Any) -> Any:
     def body(word: Any) -> int:
         return _ones(word)
 
     return body
+
+
+@inline
+def lowest(word: Any) -> int:
+    """Position of the lowest bit of a word that is not 0."""
+    return count(~word & (word - ONE))
 
 
 @inline
@@ -142,25 +125,20 @@ def every(resources: int, word: int) -> Any:
 
 
 @inline
-def ready(masks: Any, i: int, job: Any, free: Any, now: int) -> int:
-    """When all resources of a job are free, not before now."""
+def _run(masks: Any, job: Any, free: Any, now: int, duration: int) -> int:
+    """Let a job run once all its resources are free, not before now; return its start."""
     start = now
-    for w in range(masks.shape[2]):
-        word = masks[i, job, w]
+    for w in range(masks.shape[1]):
+        word = masks[job, w]
         while word != NOTHING:
             start = max(start, free[unchecked(lowest(word) + w * WORD)])
             word &= word - ONE
-    return start
-
-
-@inline
-def occupy(masks: Any, i: int, job: Any, free: Any, end: int) -> None:
-    """Let the resources of a job be free from `end` on."""
-    for w in range(masks.shape[2]):
-        word = masks[i, job, w]
+    for w in range(masks.shape[1]):
+        word = masks[job, w]
         while word != NOTHING:
-            free[unchecked(lowest(word) + w * WORD)] = end
+            free[unchecked(lowest(word) + w * WORD)] = start + duration
             word &= word - ONE
+    return start
 
 
 @inline
@@ -362,12 +340,12 @@ def evaluate(
 
 
 @jit
-def place(order: Any, masks: Any, durations: Any, base: Any, now: int, starts: Any, free: Any) -> None:
-    """Place the jobs of the first schedule.
+def place(order: Any, masks: Any, durations: Any, base: Any, now: int) -> tuple[Any, Any]:
+    """Place the jobs of a schedule.
 
     Parameters
     ----------
-    order, masks : int32[1, n], uint64[1, n, w]
+    order, masks : int32[n], uint64[n, w]
         The schedule.
     durations : int64[n]
         How long each job runs, expected or in fact.
@@ -375,35 +353,35 @@ def place(order: Any, masks: Any, durations: Any, base: Any, now: int, starts: A
         When each resource becomes available.
     now : int
         No job starts before.
-    starts : int64[n]
-        Filled with the start of each job.
-    free : int64[m]
-        Filled with when each resource is left by its last job.
+
+    Returns
+    -------
+    starts, free : int64[n], int64[m]
+        The start of each job, and when each resource is left by its last job.
     """
-    free[:] = base
-    for k in range(order.shape[1]):
-        job = unchecked(order[0, k])
-        starts[job] = ready(masks, 0, job, free, now)
-        occupy(masks, 0, job, free, starts[job] + durations[job])
+    starts, free = np.empty_like(durations), base.copy()
+    for k in range(len(order)):
+        job = unchecked(order[k])
+        starts[job] = _run(masks, job, free, now, durations[job])
+    return starts, free
 
 
 @jit
 def append_earliest(
     order: Any, masks: Any, kept: int, durations: Any, processors: Any, base: Any, now: int
 ) -> None:
-    """Choose resources for the jobs of the first schedule from place `kept` of its order on.
+    """Choose resources for the jobs of a schedule from place `kept` of its order on.
 
     Each job in turn takes the resources that are free first, the lowest of equals. The jobs before keep what
     they have.
     """
     free = base.copy()
-    for k in range(order.shape[1]):
-        job = order[0, k]
+    for k in range(len(order)):
+        job = order[k]
         if k >= kept:
-            masks[0, job] = NOTHING
             for resource in np.argsort(free, kind="mergesort")[: processors[job]]:
-                masks[0, job, resource // WORD] |= bit(resource)
-        occupy(masks, 0, job, free, ready(masks, 0, job, free, now) + durations[job])
+                masks[job, resource // WORD] |= bit(resource)
+        _run(masks, job, free, now, durations[job])
 
 
 # --- execution ------------------------------------------------------------------------------------
@@ -413,60 +391,48 @@ OCCUPANT = np.dtype([("end", np.int64), ("start", np.int64), ("estimate", np.int
 
 
 @jit
-def begin(
-    order: Any, masks: Any, starts: Any, durations: Any, estimates: Any, now: int, occupants: Any
-) -> None:
-    """Let the jobs of the first schedule that start up to now be what their resources have started last."""
-    for k in range(order.shape[1]):
-        job = order[0, k]
-        if starts[job] > now:
-            continue
-        for w in range(masks.shape[2]):
-            word = masks[0, job, w]
+def begin(masks: Any, starts: Any, ends: Any, estimates: Any, occupants: Any) -> None:
+    """Let jobs, in the order of their starts on each resource, be what their resources have started last."""
+    for job in range(len(starts)):
+        for w in range(masks.shape[1]):
+            word = masks[job, w]
             while word != NOTHING:
-                resource = lowest(word) + w * WORD
-                if starts[job] + durations[job] >= occupants[resource]["end"]:
-                    occupants[resource]["start"] = starts[job]
-                    occupants[resource]["end"] = starts[job] + durations[job]
-                    occupants[resource]["estimate"] = estimates[job]
+                occupant = occupants[lowest(word) + w * WORD]
+                occupant["start"], occupant["end"] = starts[job], ends[job]
+                occupant["estimate"] = estimates[job]
                 word &= word - ONE
 
 
 @jit
-def releases(occupants: Any, now: int, overrun: int, actual: Any, expected: Any) -> None:
-    """Fill in when each resource will be free, in fact and as far as one can know; not before now."""
-    for resource in range(len(actual)):
+def releases(occupants: Any, now: int, overrun: int) -> Any:
+    """When each resource will be free, in fact and as far as one can know; not before now; int64[2, m]."""
+    free = np.full((2, len(occupants)), now)
+    for resource in range(len(occupants)):
         occupant = occupants[resource]
-        actual[resource] = max(occupant["end"], now)
-        expected[resource] = now
         if occupant["end"] > now:
-            expected[resource] = expected_end(occupant["start"], occupant["estimate"], overrun, now + 1)
+            free[0, resource] = occupant["end"]
+            free[1, resource] = expected_end(occupant["start"], occupant["estimate"], overrun, now + 1)
+    return free
 
 
 @jit
-def take_lowest(starts: Any, durations: Any, estimates: Any, sizes: Any, occupants: Any, masks: Any) -> None:
+def take_lowest(order: Any, starts: Any, durations: Any, sizes: Any, free: Any, masks: Any) -> None:
     """Start jobs on the lowest resources that are free then.
 
     Parameters
     ----------
+    order : int64[n]
+        Jobs in the order of their starts.
     starts : int64[n]
-        Start of each job, never decreasing.
-    durations, estimates, sizes : int64[n]
-        How long each job runs, how long as expected, and its resources, which are free at its start.
-    occupants : OCCUPANT[m]
-        What the resources have started last; changes.
+        Start of each job.
+    durations, sizes : int64[n]
+        How long each job runs, and its resources, which are free at its start.
+    free : int64[m]
+        When each resource is left by the jobs before; changes.
     masks : uint64[n, w]
-        Filled with the resources of each job.
+        Filled with the resources of each job; empty sets before.
     """
-    masks[:] = NOTHING
-    for job in range(len(starts)):
-        missing = sizes[job]
-        resource = 0
-        while missing > 0:
-            if occupants[resource]["end"] <= starts[job]:
-                masks[job, resource // WORD] |= bit(resource)
-                occupants[resource]["start"] = starts[job]
-                occupants[resource]["end"] = starts[job] + durations[job]
-                occupants[resource]["estimate"] = estimates[job]
-                missing -= 1
-            resource += 1
+    for job in order:
+        for resource in np.flatnonzero(free <= starts[job])[: sizes[job]]:
+            masks[job, resource // WORD] |= bit(resource)
+            free[resource] = starts[job] + durations[job]

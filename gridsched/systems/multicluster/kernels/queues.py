@@ -29,8 +29,8 @@ def receive(
 ) -> None:
     """Let jobs enter the local queue of a cluster, which has a scheduling pass then."""
     g, local, options = by_reference(g), by_reference(local), by_reference(options)
-    for k in range(len(jobs)):
-        grid.enter(g, local, jobs[k], m, now, options, score)
+    for job in jobs:
+        grid.enter(g, local, job, m, now, options, score)
     grid.pass_on(g, local, m, now, options, score)
 
 
@@ -38,14 +38,8 @@ def receive(
 def withdraw(g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int) -> None:
     """Let jobs wait no longer on a cluster."""
     g, local = by_reference(g), by_reference(local)
-    for k in range(len(jobs)):
-        grid.withdraw(g, local, jobs[k], m, now)
-
-
-@jit
-def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any, now: int) -> None:
-    """Let a cluster have so many processors; see `clusters.resize`."""
-    grid.resize(by_reference(g), by_reference(local), m, processors, held, now)
+    for job in jobs:
+        grid.withdraw(g, local, job, m, now)
 
 
 @jit
@@ -56,7 +50,7 @@ def foresee(
     grid.foresee(by_reference(g), by_reference(local), m, now, in_fact, overrun, score)
 
 
-# --- failures and users who give up ---------------------------------------------------------------
+# --- other resources, and failures ----------------------------------------------------------------
 
 
 @jit
@@ -86,32 +80,39 @@ def _forget_end(local: LocalArrays, e: int, m: int) -> None:
 
 
 @jit
-def take_off(
-    g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions
+def rearrange(
+    g: GridArrays,
+    local: LocalArrays,
+    killed: Any,
+    leaving: Any,
+    coming: Any,
+    m: int,
+    processors: int,
+    held: Any,
+    now: int,
+    options: grid.GridOptions,
+    score: Any,
 ) -> None:
-    """Let killed jobs run on a cluster no longer; `resize` has to follow.
+    """Let a cluster have so many processors; jobs that are killed run no longer, and others wait there.
 
-    Estimates that are outrun now have to be corrected before.
+    Every plan is made anew, without a scheduling pass. Estimates that are outrun now have to be corrected
+    before. `held` are the processors of each running job, by entry (`clusters.resize`).
     """
     g, local, options = by_reference(g), by_reference(local), by_reference(options)
     state = g.state[m, 0]
-    for k in range(len(jobs)):
-        e = g.entry[jobs[k]]
-        job = local.jobs[0, e]
-        held = job["processors"]
+    for j in killed:
+        e = g.entry[j]
+        killed_job = local.jobs[0, e]
         _forget_end(local, e, m)
         if state["blocks"] > 0:
-            end = expected_end(local.starts[0, e], int(job["estimate"]), options.overrun, now + 1)
-            state["blocks"] = running.remove(local.blocks[m], local.runs[m], state["blocks"], end, e, held)
-
-
-@jit
-def requeue(
-    g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions, score: Any
-) -> None:
-    """Let jobs enter a local queue of which every plan is made anew, see `resize`, without a pass."""
-    g, local, options = by_reference(g), by_reference(local), by_reference(options)
-    for k in range(len(jobs)):
-        grid.enter(g, local, jobs[k], m, now, options, score)
+            end = expected_end(local.starts[0, e], int(killed_job["estimate"]), options.overrun, now + 1)
+            state["blocks"] = running.remove(
+                local.blocks[m], local.runs[m], state["blocks"], end, e, killed_job["processors"]
+            )
+    for job in leaving:
+        grid.withdraw(g, local, job, m, now)
+    grid.resize(g, local, m, processors, held, now)
+    for job in coming:
+        grid.enter(g, local, job, m, now, options, score)
     # all of them are planned in the order of the queue
-    g.state[m, 0]["placed"] = g.state[m, 0]["waiting"]
+    state["placed"] = state["waiting"]
