@@ -52,3 +52,15 @@ def pop(heap: Any, size: int) -> int:
     heap[unchecked(hole)]["key"] = key
     heap[unchecked(hole)]["job"] = job
     return size
+
+
+@inline
+def without(heap: Any, size: int, job: int) -> int:
+    """Take the entry of a job out, wherever it is; return the new size."""
+    kept = 0
+    for k in range(size):
+        # what is read is never in front of what is written
+        key, other = heap[k]["key"], heap[k]["job"]
+        if other != job:
+            kept = push(heap, kept, key, other)
+    return kept

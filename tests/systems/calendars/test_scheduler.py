@@ -113,7 +113,7 @@ def nodes_on(tree: ManagerTree, j: int, k: int) -> int:
     place = j if holder["size"] == 1 else len(tree.jobs) + tree.jobs["span"][j] * len(tree.clusters) + k
     asked = int(tree.holds["tasks"][len(tree.clusters) + place])
     unit = int(tree.calendars.rows["unit"][k])
-    assert tree.holds["job"][len(tree.clusters) + place] == j
+    assert tree.holds["item"][len(tree.clusters) + place] == j
     return (asked + unit - 1) // unit * unit
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gridsched.engine import heap
+from gridsched.engine import heap, rings
 from gridsched.engine.checkpoints import work_done
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.job_lifecycle import notify_end, notify_start
@@ -21,14 +21,12 @@ from gridsched.systems.calendars.kernels.bookings import (
     Status,
     end_wait,
     hold_of,
-    jobs_on,
     length,
     let_wait,
     nodes_on,
     parts_of,
     push_again,
     release,
-    remove,
     tell_released,
 )
 from gridsched.systems.calendars.kernels.placing import place_anew, place_earliest
@@ -78,7 +76,7 @@ def start_planned(t: ManagerTree, o: Outages | None, now: int) -> None:
         return
     planned = FOREVER
     for m in range(len(t.managers)):
-        for j in jobs_on(t.queues, m):
+        for j in rings.items(t.queues, m):
             if t.plans[j]["start"] == now:
                 _start(t, o, j)
             else:
@@ -124,7 +122,7 @@ def stop(t: ManagerTree, o: Outages | None, j: int, now: int, work: int, holds_s
         if is_early:
             calendar.change(t.calendars, k, begin, plan["end"], nodes)
             tell_released(t, k, True)
-        remove(t.holds, hold_of(t, j, k))
+        rings.remove(t.holds, hold_of(t, j, k))
         if k == home:
             t.clusters[k]["local_work"] += nodes * elapsed
         else:
@@ -187,7 +185,7 @@ def _lacks(t: ManagerTree, o: Outages | None, j: int, now: int) -> bool:
     """Whether a cluster has too few nodes in the slot that begins now for a job, even if others give way."""
     for k in parts_of(t, j):
         nodes = calendar.available_at(t.calendars, k, now)
-        for other in jobs_on(t.holds, k):
+        for other in rings.items(t.holds, k):
             if _can_be_displaced(t, other, now):
                 nodes += nodes_on(t, other, k)
         if nodes < _lacking(t, o, j, k, now):
@@ -204,7 +202,7 @@ def _displace(t: ManagerTree, o: Outages | None, j: int, now: int) -> int:
     displaced = 0
     for k in parts_of(t, j):
         if calendar.available_at(t.calendars, k, now) < _lacking(t, o, j, k, now):
-            for other in jobs_on(t.holds, k):
+            for other in rings.items(t.holds, k):
                 if _can_be_displaced(t, other, now):
                     displaced = push_again(t, displaced, other)
                     release(t, other)

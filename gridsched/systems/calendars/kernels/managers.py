@@ -27,6 +27,7 @@ they need is compiled.
 
 from __future__ import annotations
 
+from gridsched.engine import rings
 from gridsched.engine.jit import jit, noinline
 from gridsched.engine.job_lifecycle import next_of_lifecycles
 from gridsched.engine.records import FOREVER
@@ -39,7 +40,6 @@ from gridsched.systems.calendars.kernels.bookings import (
     Status,
     book,
     is_leaf,
-    jobs_on,
     nodes_on,
     row_offset,
     tell_old_released,
@@ -60,7 +60,7 @@ def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
     c = t.calendars
     level, number = calendar.slot_at(c, begin)
     used = c.rows[k]["nodes"] - c.free[k, calendar.place_of(c, level, number)]
-    for j in jobs_on(t.holds, k):
+    for j in rings.items(t.holds, k):
         if used <= 0:
             break
         plan = t.plans[j]
@@ -137,7 +137,7 @@ def _move_forward(t: ManagerTree, now: int, has_split: bool) -> None:
         manager = t.managers[m]
         if (has_split or manager["freed"]) and (manager["loose"] or manager["shadow"] >= 0):
             manager["loose"] = False
-            for j in jobs_on(t.queues, m):
+            for j in rings.items(t.queues, m):
                 if t.plans[j]["group"] == Group.ORDINARY and t.plans[j]["start"] < FOREVER:
                     _move(t, j, m, begin)
     for m in t.order:
@@ -192,7 +192,7 @@ def _is_over(t: ManagerTree, o: Outages | None) -> bool:
     if _next_entry(t, o) < FOREVER or t.counts[0]["ending"] > 0:
         return False
     for m in range(len(t.managers)):
-        for j in jobs_on(t.queues, m):
+        for j in rings.items(t.queues, m):
             if o is None or t.counts[0]["event"] < len(o.events) or t.plans[j]["place"] >= 0:
                 return False
     return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from gridsched.engine import heap
+from gridsched.engine import heap, rings
 from gridsched.engine.checkpoints import saved_work
 from gridsched.engine.jit import noinline
 from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles
@@ -21,7 +21,6 @@ from gridsched.systems.calendars.kernels.bookings import (
     Status,
     end_wait,
     is_leaf,
-    jobs_on,
     let_wait,
     push_again,
     release,
@@ -47,25 +46,13 @@ class Step(IntEnum):
 
 
 @noinline
-def _forget_end(t: ManagerTree, j: int) -> None:
-    """Take a job out of the heap of ends."""
-    size = 0
-    for position in range(t.counts[0]["ending"]):
-        key = t.events[position]["key"]
-        other = t.events[position]["job"]
-        if other != j:
-            size = heap.push(t.events, size, key, other)
-    t.counts[0]["ending"] = size
-
-
-@noinline
 def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     """Kill a job on a cluster whose nodes are out; it waits for a new place unless it is lost."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
     saved = saved_work(now - plan["start"], holder["interval"], holder["cost"])
     stop(t, o, j, now, saved, True)
-    _forget_end(t, j)
+    t.counts[0]["ending"] = heap.without(t.events, t.counts[0]["ending"], j)
     t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
     plan["killed"] += 1
     if o.capacities[k]["requeue"] == Requeue.LOST:
@@ -114,7 +101,7 @@ def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
 def _displace(t: ManagerTree, k: int) -> None:
     """Take the waiting jobs of a cluster out of their slots of which one is overdrawn."""
     number = 0
-    for j in jobs_on(t.holds, k):
+    for j in rings.items(t.holds, k):
         if t.plans[j]["status"] == Status.WAITING and _is_overdrawn(t, j, k):
             t.todo[number] = j
             number += 1
@@ -178,7 +165,7 @@ def place_again(t: ManagerTree, now: int) -> None:
     begin = calendar.boundary(t.calendars, now)
     size = 0
     for m in range(len(t.managers)):
-        for j in jobs_on(t.queues, m):
+        for j in rings.items(t.queues, m):
             if t.plans[j]["place"] < 0:
                 size = push_again(t, size, j)
     while size > 0:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridsched.engine import rings
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.job_lifecycle import Lifecycles
@@ -24,7 +25,6 @@ from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
     ManagerTree,
     Status,
-    jobs_on,
     nodes_on,
     parts_of,
     tell_released,
@@ -162,7 +162,7 @@ def _make_up(t: ManagerTree, o: Outages, k: int, now: int) -> None:
             up = mark_out(t, o, k, begin, end)
         c.free[k, calendar.place_of(c, level, number)] = up
         level, number = calendar.slot_after(c, level, number)
-    for j in jobs_on(t.holds, k):
+    for j in rings.items(t.holds, k):
         _hold_again(t, o, j, k, now)
 
 
