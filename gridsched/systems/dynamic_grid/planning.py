@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import bundles, job_lifecycle, line, running
+from gridsched.engine import bundles, job_lifecycle, line, rings, running
 from gridsched.engine.clusters import is_first_come
 from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles
 from gridsched.engine.records import FOREVER, JOB, LARGEST, Backfilling, Overrun, RecordArray, unlabelled
@@ -186,6 +186,7 @@ def _idle_grid(
     # what is closed is among what runs
     most = largest if given["outages"] is not None else min(2 * number + 1, largest)
     blocks, runs = running.allocate(most)
+    parts = min(total, 2 * places * number) + places + 2
     requests = np.zeros(number, state.REQUEST)
     requests["estimate"], requests["processors"], requests["home"] = (
         jobs["estimate"],
@@ -201,7 +202,8 @@ def _idle_grid(
             "four": 4,
             "jobs": number,
             "clusters": places,
-            "parts": min(total, 2 * places * number) + places + 2,
+            "two": 2,
+            "parts": parts,
             "runs_of_cluster": min(number, largest) + 1,
             "run_entries": len(runs),
             "segments": state.FIRST_ROOM,
@@ -216,6 +218,8 @@ def _idle_grid(
         blocks=np.tile(blocks, (places, 1)),
         queues=line.allocate(places, state.FIRST_ROOM),
         grid_queues=line.allocate(2, state.FIRST_ROOM),
+        chains=rings.allocate(number, np.arange(parts)),
+        sites=rings.allocate(places, np.arange(parts)),
         **given,
     )
     for name, values in described.items():
@@ -227,7 +231,9 @@ def _idle_grid(
     grid.progress["work"] = options.stopped_at(as_local_jobs(jobs["run"], home, clusters), estimate)
     # what is longer is no local job
     grid.progress["guess"] = np.minimum(estimate, LARGEST)
-    grid.clock["spare"], grid.parts["next"][1:] = 1, np.arange(2, len(grid.parts) + 1)
+    # the link of the first part is the head of the list of unused ones
+    unused = np.arange(number, len(grid.chains))
+    grid.chains["before"][unused], grid.chains["after"][unused] = np.roll(unused, 1), np.roll(unused, -1)
     return grid
 
 

@@ -198,7 +198,8 @@ def _note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
     for i in range(len(g.clusters)):
         cluster = g.clusters[i]
-        if cluster["departure"] != NOBODY and cluster["parts"] + cluster["awaited"] == 0:
+        is_left = g.sites[i]["after"] == i and cluster["awaited"] == 0
+        if cluster["departure"] != NOBODY and is_left:
             g.events[cluster["departure"]]["done"] = now
             cluster["departure"] = NOBODY
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from gridsched.engine.jit import noinline
-from gridsched.engine.job_lifecycle import Fate, notify_end
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER
-from gridsched.systems.dynamic_grid.kernels.jobs import drop_all, kill_grid, kill_local, suspend
+from gridsched.systems.dynamic_grid.kernels.jobs import (
+    break_off_local,
+    break_off_spell,
+    drop_all,
+    finish,
+    suspend,
+)
 from gridsched.systems.dynamic_grid.kernels.local import enter
 from gridsched.systems.dynamic_grid.kernels.processors import (
     CLOSE,
@@ -48,16 +54,12 @@ def _kill(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions)
     is_local = job["state"] == LOCAL_RUN
     job["killed"] += 1
     if is_local:
-        kill_local(g, j, now, o)
+        break_off_local(g, j, now, o)
     else:
-        kill_grid(g, j, now, o)
+        break_off_spell(g, j, now, o)
     if g.clusters[i]["requeue"] == LOSE:
         drop_all(g, j, now)
-        job["state"] = GONE
-        job["finish"] = now
-        g.clock[0]["present"] -= 1
-        g.lifecycles.jobs[j]["fate"] = _LOST
-        notify_end(g.lifecycles, j, now, True)
+        finish(g, j, now, GONE, _LOST)
     elif is_local:
         job["headed"] = NOBODY
         enter(g, i, j, g.clusters[i]["requeue"] == END)

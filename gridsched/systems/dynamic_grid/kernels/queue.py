@@ -273,17 +273,13 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
 @noinline
 def take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
-    clock = g.clock[0]
     queue = by_reference(line.row(g.grid_queues, row))
     j = int(queue.job[place])
     line.leave(queue, place)
-    if row == NEW:
-        clock["new"] -= 1
-        line.tidy(queue, clock["new"])
-    else:
-        clock["in_progress"] -= 1
-        clock["retest"] = 1
-        line.tidy(queue, clock["in_progress"])
+    g.queued[row] -= 1
+    line.tidy(queue, g.queued[row])
+    if row == IN_PROGRESS:
+        g.clock[0]["retest"] = 1
     return j
 
 
@@ -291,7 +287,7 @@ def take(g: DynamicGridArrays, row: int, place: int) -> int:
 def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> bool:
     """Send jobs of CJ and NJ to clusters until there is no candidate; return False if there is no room."""
     clock = g.clock[0]
-    while clock["in_progress"] + clock["new"] > 0:
+    while g.queued[IN_PROGRESS] + g.queued[NEW] > 0:
         if not has_room(g):
             return False
         if clock["capacity"] == NOBODY:
@@ -305,7 +301,7 @@ def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> bo
             if in_progress and o.strict:
                 return True
             row = NEW
-            place = _next_new(g, now, o) if clock["new"] > 0 else NOBODY
+            place = _next_new(g, now, o) if g.queued[NEW] > 0 else NOBODY
             if place == NOBODY:
                 return True
         if _confirm(g, o):
