@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine.jit import inline, unchecked
+from gridsched.engine.records import FOREVER
+
+
+@inline
+def first_time(heap: Any, size: int) -> int:
+    """Key of the first of so many entries that are ordered by time; FOREVER if there are none."""
+    return heap[0]["key"] if size > 0 else FOREVER
 
 
 @inline

@@ -327,13 +327,13 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     for i in range(len(g.clusters)):
         if g.clusters[i]["due"] == now:
             _complete_local(g, i, now, o)
-    while clock["ending"] > 0 and g.ends[0]["key"] == now:
+    while heap.first_time(g.ends, clock["ending"]) == now:
         j = g.ends[0]["job"]
         clock["ending"] = heap.pop(g.ends, clock["ending"])
         _end_spell(g, j, now, False, o)
         drop_all(g, j, now)
         finish(g, j, now, FINISHED, _COMPLETED)
-    while clock["moving"] > 0 and g.moves[0]["key"] == now:
+    while heap.first_time(g.moves, clock["moving"]) == now:
         p = g.moves[0]["job"]
         clock["moving"] = heap.pop(g.moves, clock["moving"])
         _arrive(g, p, now)

@@ -12,7 +12,7 @@ from typing import Any
 
 from gridsched.engine import counted, first_come, line, passes, rings, running
 from gridsched.engine.checkpoints import with_checkpoints
-from gridsched.engine.clusters import Order
+from gridsched.engine.clusters import Order, sort_key
 from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST, Backfilling
 from gridsched.engine.reference import by_reference
@@ -40,9 +40,6 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
-_SHORTEST = int(Order.SHORTEST)
-_SMALLEST = int(Order.SMALLEST)
-_AREA = int(Order.SMALLEST_AREA)
 _SCORE = int(Order.SCORE)
 
 _WAIT, _YIELD, _SEND = 0, 1, 2
@@ -117,19 +114,6 @@ def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions,
     return int(c.candidates[0]["job"])
 
 
-@inline
-def _key(g: DynamicGridArrays, j: int, order: int) -> float:
-    """What an order that does not change with time sorts by, smallest first."""
-    estimate, processors = float(g.jobs[j]["estimate"]), float(g.jobs[j]["processors"])
-    if order == _SHORTEST:
-        return estimate
-    if order == _SMALLEST:
-        return processors
-    if order == _AREA:
-        return estimate * processors
-    return float(g.progress[j]["entry"])
-
-
 @noinline
 def enter(g: DynamicGridArrays, i: int, j: int, last: bool) -> None:
     """Let a job wait in a local queue, behind all others where that is in order of entry, or where it was."""
@@ -141,8 +125,9 @@ def enter(g: DynamicGridArrays, i: int, j: int, last: bool) -> None:
     g.jobs[j]["run"] = with_checkpoints(job["work"], cluster["interval"], cluster["pause"])
     estimate = with_checkpoints(job["guess"], cluster["interval"], cluster["pause"])
     g.jobs[j]["estimate"] = min(LARGEST, estimate)
-    g.queue_key[j] = _key(g, j, policy["order"])
-    g.order_key[j] = _key(g, j, policy["backfill_order"])
+    estimate, processors = as_int64(g.jobs[j]["estimate"]), as_int64(g.jobs[j]["processors"])
+    g.queue_key[j] = sort_key(policy["order"], job["entry"], estimate, processors)
+    g.order_key[j] = sort_key(policy["backfill_order"], job["entry"], estimate, processors)
     if g.policies[i]["first_come"]:
         first_come.enter(by_reference(line_of(g, i)), j)
     else:

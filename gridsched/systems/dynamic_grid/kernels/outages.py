@@ -33,6 +33,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     has_room,
     mark_dirty,
     set_due,
+    time_of,
 )
 
 _LOST = int(Fate.LOST)
@@ -41,10 +42,7 @@ _LOST = int(Fate.LOST)
 @noinline
 def next_node_event(g: DynamicGridArrays, f: OutageArrays) -> int:
     """Time of the next event of nodes; FOREVER if there is none."""
-    if f is None:
-        return FOREVER
-    event = g.clock[0]["node_event"]
-    return f.events[event]["time"] if event < len(f.events) else FOREVER
+    return FOREVER if f is None else time_of(f.events, g.clock[0]["node_event"])
 
 
 @noinline

@@ -17,7 +17,7 @@ import numpy as np
 from gridsched.engine import bundles, cluster_state, counted, first_come, line, rings, running
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.records import ENTRY, RUN, SCORED, STEP
+from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP
 from gridsched.engine.reference import by_reference
 
 UNIT = 1000
@@ -336,6 +336,12 @@ def mark_dirty(g: DynamicGridArrays, i: int) -> None:
     g.clusters[i]["changed"] = 1
     g.clock[0]["dirty"] = 1
     g.clock[0]["unreported"] = 1
+
+
+@inline
+def time_of(events: Any, k: int) -> int:
+    """Time of an event of a list; FOREVER behind the last one."""
+    return events[k]["time"] if k < len(events) else FOREVER
 
 
 @inline
