@@ -102,13 +102,12 @@ def outcome(
     """
     clusters, grid = submission.clusters, done.grid
     progress, requests = grid.progress, grid.requests
-    segments = done.segments
-    by = [segments[name] for name in ("held", "cluster", "start", "job")]
-    segments = segments[np.lexsort(by)]
+    by = [grid.segments[name] for name in ("held", "cluster", "start", "job")]
+    segments = grid.segments[np.lexsort(by)]
     run, estimate = (as_local_jobs(jobs[name], entry, clusters) for name in ("run", "estimate"))
     local_run = options.stopped_at(run, estimate)
     mixed = done.options.work != done.options.scale
-    run_time = (_run_time_at_speeds if mixed else _run_time)(local_run, done)
+    run_time = _run_time(local_run, done, mixed)
     stopped = np.where(progress["sent"] >= 0, requests["run"] < jobs["run"], local_run < run)
     became = _outcome(stopped, done)
     extra_work = np.where(progress["start"] >= 0, progress["executed"] - run_time, 0) * jobs["processors"]
@@ -216,23 +215,18 @@ def _described(
     }
 
 
-def _run_time(local_run: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
-    """Seconds that each job runs on one cluster; of one that is stranded, whole seconds done and kept."""
-    progress = done.grid.progress
-    stranded = (progress["state"] == state.GRID_QUEUE) & (progress["start"] >= 0)
-    return local_run - np.where(stranded, -(-progress["left"] // done.options.scale), 0)
+def _run_time(local_run: NDArray[np.int64], done: DynamicSchedule, mixed: bool) -> NDArray[np.int64]:
+    """Seconds that each job runs on one cluster; of one that is stranded, whole seconds done and kept.
 
-
-def _run_time_at_speeds(local_run: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
-    """Seconds that each job ran where speeds differ; of a grid job without overhead and what was lost.
-
-    Of a job that did not run, those at its home, or at speed 1.
+    Where speeds are `mixed`, those that each ran; of a grid job without overhead and what was lost, of a job
+    that did not run those at its home, or at speed 1.
     """
     progress, scale = done.grid.progress, done.options.scale
+    in_grid = (progress["sent"] >= 0) & (progress["start"] >= 0)
+    counted = in_grid & (mixed | (progress["state"] == state.GRID_QUEUE))
     # the last second of a job that has ended counts in full
     spare = np.where(progress["state"] == state.FINISHED, scale - 1, 0)
-    in_grid = (progress["sent"] >= 0) & (progress["start"] >= 0)
-    return np.where(in_grid, (progress["served"] + spare) // scale, local_run)
+    return np.where(counted, (progress["served"] + spare) // scale, local_run)
 
 
 def _outcome(stopped: NDArray[np.bool_], done: DynamicSchedule) -> NDArray[np.int64]:
@@ -297,5 +291,5 @@ def _of_clusters(done: DynamicSchedule) -> dict[str, Variable]:
         **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.grid.clusters),
         "adjacent": (("cluster", "neighbour"), adjacent, "whether two clusters are neighbours", "1"),
         **_described("event_", "event", _EVENT_VARIABLES, events),
-        **_described("proxy_", "proxy", _PROXY_VARIABLES, done.proxies),
+        **_described("proxy_", "proxy", _PROXY_VARIABLES, done.grid.proxies),
     }

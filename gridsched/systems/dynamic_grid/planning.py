@@ -20,7 +20,7 @@ from gridsched.systems.cluster_records import cluster_records
 from gridsched.systems.dynamic_grid.graphs import Cliques, adjacency, maximal_cliques
 from gridsched.systems.dynamic_grid.kernels import loop, processors, state
 from gridsched.systems.dynamic_grid.membership import Membership, member_events
-from gridsched.systems.job_outcomes import outages_of
+from gridsched.systems.job_outcomes import outage_events, outages_of
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -37,16 +37,6 @@ class DynamicSchedule(NamedTuple):
     grid: state.DynamicGridArrays
     options: state.DynamicGridOptions
     cliques: Cliques
-
-    @property
-    def segments(self) -> RecordArray:
-        """Processors that jobs had, SEGMENT[...], in order of their ends."""
-        return self.grid.segments[: int(self.grid.clock["segments"][0])]
-
-    @property
-    def proxies(self) -> RecordArray:
-        """Proxies, PROXY[...], in order of their beginnings."""
-        return self.grid.proxies[: int(self.grid.clock["proxies"][0])]
 
     @property
     def remaining(self) -> int:
@@ -129,7 +119,8 @@ def schedule_dynamic_grid(
     while not loop.simulate(grid, compiled, asked):
         grid = state.with_room(grid)
     scores.check_order(score, grid.state)
-    return DynamicSchedule(grid, compiled, cliques)
+    used = {name: getattr(grid, name)[: grid.clock[name][0]] for name in ("segments", "proxies")}
+    return DynamicSchedule(grid._replace(**used), compiled, cliques)
 
 
 def as_local_jobs(
@@ -188,11 +179,7 @@ def _idle_grid(
     blocks, runs = running.allocate(most)
     parts = min(total, 2 * places * number) + places + 2
     requests = np.zeros(number, state.REQUEST)
-    requests["estimate"], requests["processors"], requests["home"] = (
-        jobs["estimate"],
-        jobs["processors"],
-        home,
-    )
+    requests[["estimate", "processors"]], requests["home"] = jobs[["estimate", "processors"]], home
     requests["run"] = options.stopped_at(jobs["run"], jobs["estimate"])
     local = np.zeros(number, JOB)
     grid = bundles.allocate(
@@ -249,15 +236,9 @@ def _outages(clusters: Sequence[Cluster], superstep: int) -> processors.OutageAr
     rows["known"], rows["fleeing"] = np.where(known, given["until"], FOREVER), known
     closes = np.where(known, np.maximum(given["announced"], given["start"] - superstep), given["start"])
     lasts = given["until"] > given["start"]
-    times = {
-        processors.OPEN: np.where(lasts, given["until"], FOREVER),
-        processors.CLOSE: np.where(lasts, closes, FOREVER),
-        processors.KILL: np.where(given["drained"] == 0, given["start"], FOREVER),
-    }
-    events = np.zeros((len(times), len(rows)), processors.NODE_EVENT)
-    for kind, time in times.items():
-        events[kind]["time"], events[kind]["kind"], events[kind]["outage"] = time, kind, np.arange(len(rows))
-    events = np.sort(events[events["time"] < FOREVER], order=["time", "kind", "outage"])
+    opens = np.where(lasts, given["until"], FOREVER)
+    kills = np.where(given["drained"] == 0, given["start"], FOREVER)
+    events = outage_events(opens, np.where(lasts, closes, FOREVER), kills)
     most = max(each.processors for each in clusters if each.events)
     sizes = {"clusters": len(clusters), "processors": most + 1}
     return bundles.allocate(processors.OutageArrays, sizes, outages=rows, events=events)

@@ -43,9 +43,6 @@ OUTAGE = np.dtype(
 )
 """A time in which neighbouring processors are closed."""
 
-NODE_EVENT = np.dtype([("time", np.int64), ("kind", np.int64), ("outage", np.int64)])
-"""Something that happens to the processors of an outage."""
-
 
 class OutageArrays(NamedTuple):
     """What a grid needs besides: m clusters, of which those that fail have up to p processors.
@@ -54,7 +51,7 @@ class OutageArrays(NamedTuple):
     """
 
     outages: Any  # OUTAGE[...]
-    events: Any  # NODE_EVENT[...], by time and kind
+    events: Any  # job_outcomes.OUTAGE_EVENT[...], of kinds OPEN, CLOSE and KILL
     owner: Any = column(np.int64, "clusters", "processors", fill=NOBODY)  # who has a processor
     back: Any = column(np.int64, "clusters", "processors", fill=NOBODY)  # end that is expected; NOBODY: open
     planned: Any = column(np.int64, "clusters", "processors", fill=NOBODY)  # its end among the runs
