@@ -84,7 +84,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -95,12 +95,12 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
 from gridsched.systems.calendars.measures import calendar_measures
 from gridsched.systems.calendars.planning import (
+    COUNTS,
     CalendarSchedule,
-    Interruptions,
     schedule_calendars,
     together,
 )
@@ -202,13 +202,7 @@ class Calendars(Scheduler):
         for key in ("threshold", "promote_share"):
             if not 0 < getattr(self, key) <= 1:
                 raise ConfigurationError(f"{key} is {getattr(self, key)}; use a share above 0, at most 1")
-        for key, words in (
-            ("overrun", get_args(OverrunName)),
-            ("refused", get_args(RefusedName)),
-            ("placement", get_args(PlacementName)),
-        ):
-            if getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        check_choices(self)
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
             check_levels(self.levels)
@@ -295,7 +289,10 @@ class Calendars(Scheduler):
         roots = list(clusters) if self.levels == () and len(clusters) > 1 else [self.tree(clusters)]
         nodes = np.array([reach(root) for root in roots], np.int64)[home if len(roots) > 1 else 0]
         done = self._under(roots, submission, jobs)
-        told, counted = _fates(submission, done)
+        told, counted = {}, {name: done.counts[name] for name in COUNTS}
+        if needs_lifecycles(clusters, workload):
+            told, fates = _fates(submission, done)
+            counted = done.counts | fates
         tasks = {} if all(each.unit == 1 for each in clusters) else of_tasks(done.segments["tasks"].copy())
         return Schedule(
             start_time=done.jobs["start_time"],
@@ -307,7 +304,6 @@ class Calendars(Scheduler):
             counters={
                 "managers": "; ".join(line for root in roots for line in describe(root)),
                 "parameter_slots": str(self.slots),
-                **done.counts,
                 **counted,
             },
             messages=float(done.counts["messages"]),
@@ -318,8 +314,15 @@ class Calendars(Scheduler):
     ) -> CalendarSchedule:
         """Run the jobs under a tree of managers, or those of each cluster by itself."""
         if len(roots) == 1:
-            interruptions = _interruptions(submission, roots[0])
-            return schedule_calendars(jobs, roots[0], self, seed=submission.seed, interruptions=interruptions)
+            too_large = submission.workload.processors > reach(roots[0])
+            return schedule_calendars(
+                jobs,
+                roots[0],
+                self,
+                seed=submission.seed,
+                lifecycles=lifecycles_of(submission, too_large),
+                failing=_failing(submission, roots[0]),
+            )
         parts = []
         for index in np.unique(jobs["home"]).tolist():
             own = np.flatnonzero(jobs["home"] == index)
@@ -341,29 +344,22 @@ class Calendars(Scheduler):
         return calendar_measures(run)
 
 
-def _interruptions(submission: Submission, root: Manager | Cluster) -> Interruptions | None:
-    """What happens to jobs and nodes besides submissions and ends; None if nothing does."""
+def _failing(submission: Submission, root: Manager | Cluster) -> Sequence[Cluster]:
+    """The clusters of a tree with what happens to their nodes, if it has to be told; else none."""
     clusters = submission.clusters
     if not needs_lifecycles(clusters, submission.workload):
-        return None
+        return ()
     for leaf, cluster in zip(clusters_of(root), clusters, strict=True):
         if leaf.processors != cluster.processors:
             raise ConfigurationError(
                 f"managers: cluster {leaf.name} has {leaf.processors} processors there and "
                 f"{cluster.processors} on the platform; give the clusters of the platform"
             )
-    too_large = np.asarray(submission.workload.processors) > reach(root)
-    return Interruptions(
-        lifecycles=lambda: lifecycles_of(submission, too_large),
-        outages=outages_of(list(clusters)),
-        clusters=clusters,
-    )
+    return clusters
 
 
 def _fates(submission: Submission, done: CalendarSchedule) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters with the outcomes of the jobs, where it has to be said."""
-    if "fate" not in done.jobs:
-        return {}, {}
+    """Variables and counters with the outcomes of the jobs."""
     outcomes = JobOutcome(**{each.name: done.jobs[each.name] for each in fields(JobOutcome)})
     told, counted = outcome_variables(submission.workload, outcomes)
     told |= outage_variables(outages_of(list(submission.clusters)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import bundles, job_lifecycle, line, rings, running
 from gridsched.engine.clusters import is_first_come
-from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles
+from gridsched.engine.job_lifecycle import Lifecycles
 from gridsched.engine.records import FOREVER, JOB, LARGEST, Backfilling, Overrun, RecordArray, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -111,7 +111,7 @@ def schedule_dynamic_grid(
         cliques=cliques.members,
         clique_ends=cliques.ends,
         events=member_events(names, membership),
-        lifecycles=_independent(jobs["submit"]) if lifecycles is None else lifecycles,
+        lifecycles=job_lifecycle.independent(jobs["submit"]) if lifecycles is None else lifecycles,
         outages=_outages(clusters, options.superstep),
     )
     _check_work(grid.requests, compiled)
@@ -143,13 +143,6 @@ def checkpoints_of(clusters: Sequence[Cluster]) -> tuple[NDArray[np.int64], NDAr
     saves = np.array([bool(each.events) and each.checkpoint_interval > 0 for each in clusters])
     interval, pause = np.array(given, np.int64).T * saves
     return interval, pause
-
-
-def _independent(submit: NDArray[np.int64]) -> Lifecycles:
-    """Lifecycles of jobs that wait for nobody and are never given up."""
-    jobs = np.zeros(len(submit), LIFE)
-    jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
-    return job_lifecycle.allocate(jobs, np.empty(0, DEPENDENT), np.zeros(len(jobs) + 1, np.int64))
 
 
 def _idle_grid(

@@ -19,7 +19,6 @@ import numpy as np
 from gridsched.engine import rings
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import Lifecycles
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
@@ -44,9 +43,6 @@ CLOSING = np.dtype(
 )
 """An outage."""
 
-EVENT = np.dtype([("time", np.int64), ("step", np.int64), ("closing", np.int64)])
-"""Something that happens to an outage, value of `outages.Step`."""
-
 CAPACITY = np.dtype(
     [
         ("first", np.int64),  # where its processors begin, counted over all clusters
@@ -60,11 +56,10 @@ CAPACITY = np.dtype(
 
 
 class Outages(NamedTuple):
-    """Outages, processors, and the lifecycles of the jobs."""
+    """Outages and processors."""
 
-    lifecycles: Lifecycles
     closings: Any  # CLOSING[...]
-    events: Any  # EVENT[...], by time and step
+    events: Any  # job_outcomes.OUTAGE_EVENT[...], of kinds `outages.Step`
     capacities: Any  # CAPACITY[clusters]
     owner: Any = column(np.int64, "processors", fill=NOWHERE)  # the job that runs there; NOWHERE
     mark: Any = column(np.int64, "processors")  # whether it is out, scratch
