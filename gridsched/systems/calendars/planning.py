@@ -157,7 +157,7 @@ def schedule_calendars(
     Raises
     ------
     ConfigurationError
-        If the tree is none, or jobs are not in order, have no home, or ask for impossible reservations.
+        If the tree is none, or jobs ask for impossible reservations.
     """
     room, segments = FIRST_ROOM, 2 * len(jobs)
     while True:
@@ -193,10 +193,7 @@ def prepare(
     executions there is space.
     """
     nodes, order, clusters = _managers(root)
-    _check_jobs(jobs, len(clusters), int(nodes["nodes"][0]), options)
-    slowest = min(cluster.speed for cluster in clusters)
-    if len(jobs) and max(jobs["estimate"].max(), jobs["run"].max()) / slowest > 2**40:
-        raise ConfigurationError(f"clusters: with a speed of {slowest:g} jobs would take too long")
+    _check_reservations(jobs, int(nodes["nodes"][0]), options)
     submit = int(jobs["submit"][0]) if len(jobs) else 0
     origin = submit // options.slots.fundamental * options.slots.fundamental
     nodes["refresh"] = np.where(nodes["shadow"] >= 0, origin, FOREVER)
@@ -309,16 +306,8 @@ def _outages(clusters: Sequence[Cluster], begin: int) -> Outages | None:
     )
 
 
-def _check_jobs(jobs: RecordArray, clusters: int, nodes: int, options: Calendars) -> None:
-    """Refuse jobs out of order, homes that do not exist, and reservations that nobody could grant."""
-    if (np.diff(jobs["submit"]) < 0).any():
-        raise ConfigurationError("jobs: not in order of submission; sort them")
-    if len(jobs) and not 0 <= jobs["home"].min() <= jobs["home"].max() < clusters:
-        raise ConfigurationError(f"home: give an index of one of the {clusters} clusters for each job")
-    if len(jobs) and (jobs["nodes"].min() < 1 or jobs["estimate"].min() < 1 or jobs["run"].min() < 0):
-        raise ConfigurationError(
-            "jobs: each needs a node or more, an estimate of 1 s or more, and a run time"
-        )
+def _check_reservations(jobs: RecordArray, nodes: int, options: Calendars) -> None:
+    """Refuse reservations that nobody could grant."""
     step = options.slots.fundamental
     for j in np.flatnonzero(jobs["reserved"] != NOWHERE):
         job = jobs[j]

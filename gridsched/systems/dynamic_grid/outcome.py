@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.results import Schedule, Variable, of_tasks
+from gridsched.results import Schedule, Variable, described, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.dynamic_grid.kernels import state
 from gridsched.systems.dynamic_grid.membership import Membership
@@ -130,7 +130,7 @@ def outcome(
         "segment_held": ("segment", segments["held"].copy(), held, "1"),
         **(of_tasks(segments["tasks"].copy()) if any(each.unit > 1 for each in clusters) else {}),
         **variables,
-        **_described("", "job", _JOB_VARIABLES, columns),
+        **described("job", _JOB_VARIABLES, columns),
         **_of_clusters(done),
     }
     if mixed:
@@ -203,16 +203,6 @@ def _as_text(membership: Membership | None) -> str:
         for name, own in (membership or {}).items()
     }
     return json.dumps(stays, sort_keys=True)
-
-
-def _described(
-    prefix: str, dimension: str, names: dict[str, tuple[str, str]], columns: Any
-) -> dict[str, Variable]:
-    """Variables of one dimension with their long names and units."""
-    return {
-        f"{prefix}{name}": (dimension, np.asarray(columns[name]), long_name, units)
-        for name, (long_name, units) in names.items()
-    }
 
 
 def _run_time(local_run: NDArray[np.int64], done: DynamicSchedule, mixed: bool) -> NDArray[np.int64]:
@@ -288,8 +278,8 @@ def _of_clusters(done: DynamicSchedule) -> dict[str, Variable]:
     events, adjacent = done.grid.events.copy(), done.grid.adjacent.astype(np.int8)
     events["lease"][events["lease"] == FOREVER] = -1
     return {
-        **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.grid.clusters),
+        **described("cluster", _CLUSTER_VARIABLES, done.grid.clusters, "cluster_"),
         "adjacent": (("cluster", "neighbour"), adjacent, "whether two clusters are neighbours", "1"),
-        **_described("event_", "event", _EVENT_VARIABLES, events),
-        **_described("proxy_", "proxy", _PROXY_VARIABLES, done.grid.proxies),
+        **described("event", _EVENT_VARIABLES, events, "event_"),
+        **described("proxy", _PROXY_VARIABLES, done.grid.proxies, "proxy_"),
     }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gridsched.engine import bundles, job_lifecycle, line, rings, running
 from gridsched.engine.clusters import is_first_come
 from gridsched.engine.job_lifecycle import Lifecycles
+from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, JOB, LARGEST, Backfilling, Overrun, RecordArray, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 GRID = -1
 """Home of a job that is submitted to the grid scheduler."""
-
-_REQUEUE = {"place": state.PLACE, "end": state.END, "lost": state.LOSE}
 
 
 class DynamicSchedule(NamedTuple):
@@ -162,7 +161,7 @@ def _idle_grid(
         "unit": [each.unit for each in clusters],
         "pace": [1 if len(set(speeds)) == 1 else max(thousandths(speed), 1) for speed in speeds],
         "fails": [bool(each.events) for each in clusters],
-        "requeue": [_REQUEUE[each.requeue] for each in clusters],
+        "requeue": [Requeue[each.requeue.upper()] for each in clusters],
         **dict(zip(("interval", "pause"), checkpoints_of(clusters), strict=True)),
         **dict.fromkeys(("timer", "due", "lease"), FOREVER),
     }

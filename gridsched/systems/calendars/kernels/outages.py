@@ -87,12 +87,9 @@ def _count_nodes(t: ManagerTree, o: Outages) -> None:
 def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
     """Whether a waiting job holds a slot of a cluster that has fewer nodes than jobs hold."""
     c = t.calendars
-    time = t.plans[j]["start"]
-    while time < t.plans[j]["end"]:
-        level, number = calendar.slot_at(c, time)
+    for level, number in calendar.slots_in(c, t.plans[j]["start"], t.plans[j]["end"]):
         if c.free[k, calendar.place_of(c, level, number)] < 0:
             return True
-        time = calendar.begins(c, level, number + 1)
     return False
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from gridsched.engine import rings
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
+from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
@@ -137,26 +138,23 @@ def _hold_again(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     if plan["status"] != Status.RUNNING or not _crosses(t, o, j, k, now):
         calendar.change(c, k, time, plan["end"], -nodes)
         return
-    while time < plan["end"]:
-        level, number = calendar.slot_at(c, time)
-        begin, end = calendar.span_of(c, time)
+    for level, number in calendar.slots_in(c, time, plan["end"]):
+        begin, end = calendar.begins(c, level, number), calendar.begins(c, level, number + 1)
         c.free[k, calendar.place_of(c, level, number)] -= nodes - own_out(t, o, j, k, begin, end)
-        time = end
 
 
 @noinline
 def _make_up(t: ManagerTree, o: Outages, k: int, now: int) -> None:
     """Make up the calendar of a cluster anew, from the first slot on that begins now or later."""
     c = t.calendars
-    level, number = calendar.slot_at(c, calendar.boundary(c, now))
-    while not calendar.is_empty_from(c, level, number):
-        begin = calendar.begins(c, level, number)
-        end = calendar.begins(c, level, number + 1)
+    for level, number in calendar.slots_in(c, calendar.boundary(c, now), FOREVER):
+        if calendar.is_empty_from(c, level, number):
+            break
+        begin, end = calendar.begins(c, level, number), calendar.begins(c, level, number + 1)
         up = c.rows[k]["nodes"]
         if _touches_window(t, o, k, begin, end):
             up = mark_out(t, o, k, begin, end)
         c.free[k, calendar.place_of(c, level, number)] = up
-        level, number = calendar.slot_after(c, level, number)
     for j in rings.items(t.holds, k):
         _hold_again(t, o, j, k, now)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gridsched.engine.jit import noinline
 from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER
 from gridsched.systems.dynamic_grid.kernels.jobs import (
     break_off_local,
@@ -23,10 +24,8 @@ from gridsched.systems.dynamic_grid.kernels.processors import (
 )
 from gridsched.systems.dynamic_grid.kernels.queue import renew
 from gridsched.systems.dynamic_grid.kernels.state import (
-    END,
     GONE,
     LOCAL_RUN,
-    LOSE,
     NOBODY,
     DynamicGridArrays,
     DynamicGridOptions,
@@ -37,10 +36,12 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 )
 
 _LOST = int(Fate.LOST)
+_DROP = int(Requeue.LOST)
+_END = int(Requeue.END)
 
 
 @noinline
-def next_node_event(g: DynamicGridArrays, f: OutageArrays) -> int:
+def next_node_event(g: DynamicGridArrays, f: OutageArrays | None) -> int:
     """Time of the next event of nodes; FOREVER if there is none."""
     return FOREVER if f is None else time_of(f.events, g.clock[0]["node_event"])
 
@@ -55,12 +56,12 @@ def _kill(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions)
         break_off_local(g, j, now, o)
     else:
         break_off_spell(g, j, now, o)
-    if g.clusters[i]["requeue"] == LOSE:
+    if g.clusters[i]["requeue"] == _DROP:
         drop_all(g, j, now)
         finish(g, j, now, GONE, _LOST)
     elif is_local:
         job["headed"] = NOBODY
-        enter(g, i, j, g.clusters[i]["requeue"] == END)
+        enter(g, i, j, g.clusters[i]["requeue"] == _END)
     else:
         suspend(g, j, now, o)
 

@@ -35,9 +35,6 @@ JOIN, RENEW, LEAVE = range(3)
 NEW, IN_PROGRESS = 0, 1
 """Rows of the queues of the grid scheduler: NJ and CJ."""
 
-PLACE, END, LOSE = range(3)
-"""What becomes of a job that is killed: see `Cluster.requeue`."""
-
 REQUEST = np.dtype(
     [
         ("run", np.int64),  # as a grid job at the speed of reference
@@ -88,7 +85,7 @@ CLUSTER = np.dtype(
         ("unit", np.int64),  # processors that jobs take at a time
         ("pace", np.int64),  # units of work in a second, by `scale` or UNIT
         ("fails", np.int64),  # whether its nodes fail
-        ("requeue", np.int64),  # PLACE, END or LOSE
+        ("requeue", np.int64),  # value of `Requeue`, what becomes of jobs that are killed
         ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
         ("pause", np.int64),  # seconds that a checkpoint takes
         ("member", np.int64),  # whether it belongs to the grid
