@@ -103,6 +103,16 @@ class Schedule:
     messages: float = 0.0
 
 
+def described(
+    dimension: str, meanings: Mapping[str, tuple[str, str]], columns: Any, prefix: str = ""
+) -> dict[str, Variable]:
+    """Variables of one dimension: columns by name, each with its long name and unit."""
+    return {
+        f"{prefix}{name}": (dimension, np.array(columns[name]), *meaning)
+        for name, meaning in meanings.items()
+    }
+
+
 def of_tasks(tasks: NDArray[np.int64]) -> dict[str, Variable]:
     """The variable that says how many processors of its job each segment has; the others fill up nodes."""
     return {"segment_tasks": ("segment", tasks, "processors of the job among those taken", "1")}

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine.jit import inline, unchecked
+from gridsched.engine.records import FOREVER
+
+
+@inline
+def first_time(heap: Any, size: int) -> int:
+    """Key of the first of so many entries that are ordered by time; FOREVER if there are none."""
+    return heap[0]["key"] if size > 0 else FOREVER
 
 
 @inline
@@ -52,3 +59,15 @@ def pop(heap: Any, size: int) -> int:
     heap[unchecked(hole)]["key"] = key
     heap[unchecked(hole)]["job"] = job
     return size
+
+
+@inline
+def without(heap: Any, size: int, job: int) -> int:
+    """Take the entry of a job out, wherever it is; return the new size."""
+    kept = 0
+    for k in range(size):
+        # what is read is never in front of what is written
+        key, other = heap[k]["key"], heap[k]["job"]
+        if other != job:
+            kept = push(heap, kept, key, other)
+    return kept

@@ -107,6 +107,13 @@ def allocate(jobs: Any, dependents: Any, first_dependent: Any) -> Lifecycles:
     )
 
 
+def independent(submit: Any) -> Lifecycles:
+    """Lifecycles of jobs that wait for nobody and are never given up."""
+    jobs = np.zeros(len(submit), LIFE)
+    jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
+    return allocate(jobs, np.empty(0, DEPENDENT), np.zeros(len(jobs) + 1, np.int64))
+
+
 # --- dependencies ---------------------------------------------------------------------------------
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import xarray as xr
 
+from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import Conventions
@@ -44,6 +45,20 @@ CAPABILITIES: dict[str, str] = {
     "own functions": "users' functions",
 }
 """What a scheduler may be able to do, by name; docs/capabilities.md has the table."""
+
+
+def check_choices(parameters: Any) -> None:
+    """Refuse a word in a field of a dataclass that is not among those of its literal type.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is one.
+    """
+    for key, kind in get_type_hints(type(parameters)).items():
+        words = get_args(kind) if get_origin(kind) is Literal else ()
+        if words and getattr(parameters, key) not in words:
+            raise ConfigurationError(f"{key} is {getattr(parameters, key)!r}; use one of {', '.join(words)}")
 
 
 class Scheduler(ABC):

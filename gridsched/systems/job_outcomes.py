@@ -231,6 +231,18 @@ def outages_of(clusters: Sequence[Cluster]) -> NDArray[Any]:
     return np.array(rows, OUTAGE)
 
 
+OUTAGE_EVENT = np.dtype([("time", np.int64), ("kind", np.int64), ("outage", np.int64)])
+"""Something that happens to the processors of an outage; what kinds there are is a matter of the system."""
+
+
+def outage_events(*times: Integers) -> NDArray[Any]:
+    """Events of each kind at their times, one for each outage, FOREVER for none; by time, kind and outage."""
+    events = np.zeros(np.shape(times), OUTAGE_EVENT)
+    events["kind"], events["outage"] = np.indices(events.shape)
+    events["time"] = times
+    return np.sort(events[events["time"] < FOREVER], order=["time", "kind", "outage"])
+
+
 def outage_variables(outages: NDArray[Any]) -> dict[str, Variable]:
     """Variables of a run that say which processors were out when; drained ones are left aside."""
     out = outages[outages["drained"] == 0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import bundles
+from gridsched.engine import bundles, job_lifecycle
 from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
@@ -17,8 +17,9 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.kernels import bookings, calendar, managers
 from gridsched.systems.calendars.kernels.bookings import NODE, NOWHERE, ManagerTree, Route, Status
-from gridsched.systems.calendars.kernels.processors import CAPACITY, CLOSING, EVENT, Outages
+from gridsched.systems.calendars.kernels.processors import CAPACITY, CLOSING, Outages
 from gridsched.systems.calendars.tree import Manager, flatten
+from gridsched.systems.job_outcomes import outage_events, outages_of
 
 if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
@@ -30,17 +31,6 @@ _MAX_ROOM = 2**24
 
 _SEED_BITS = 2**63 - 1
 """Larger seeds would be of another type, for which the kernels would be compiled once more."""
-
-
-class Interruptions(NamedTuple):
-    """What happens to jobs and nodes besides submissions and ends."""
-
-    lifecycles: Callable[[], Lifecycles]
-    """Makes the lifecycles of the jobs, before anything happened (`job_outcomes.lifecycles_of`)."""
-    outages: RecordArray
-    """Outages of the clusters (`job_outcomes.outages_of`)."""
-    clusters: Sequence[Cluster]
-    """The clusters, which with the treatment of killed jobs."""
 
 
 class CalendarSchedule(NamedTuple):
@@ -62,15 +52,14 @@ class CalendarSchedule(NamedTuple):
     status, route
         `kernels.bookings.Status` and `Route`.
     fate, killed, extra_work, eligible_time
-        As of `JobOutcome`, where nodes fail, users give up or jobs wait for others.
+        As of `JobOutcome`.
     """
     clusters: RecordArray
     """What clusters did for each other (`kernels.bookings.CLUSTER`)."""
     segments: RecordArray
     """Executions by job, start and cluster (`kernels.bookings.SEGMENT`)."""
     counts: dict[str, int]
-    """What happened how often, see `COUNTS`, and `COUNTS_OF_OUTAGES` where nodes fail, users give up or jobs
-    wait for others."""
+    """What happened how often, see `COUNTS` and `COUNTS_OF_OUTAGES`."""
 
 
 def together(
@@ -140,7 +129,8 @@ def schedule_calendars(
     *,
     seed: int = 0,
     refusals: Sequence[bool] = (),
-    interruptions: Interruptions | None = None,
+    lifecycles: Lifecycles | None = None,
+    failing: Sequence[Cluster] = (),
 ) -> CalendarSchedule:
     """Run jobs through the calendars of a tree of managers.
 
@@ -158,22 +148,25 @@ def schedule_calendars(
     refusals : sequence of bool
         Which of the reserve requests between managers, in their order, are refused whatever the calendar
         says: a test of the two phases.
-    interruptions : Interruptions, optional
-        What happens to jobs and nodes besides submissions and ends.
+    lifecycles : Lifecycles, optional
+        When jobs are submitted and given up, and whom they wait for, before anything happened. They are
+        independent if not given.
+    failing : sequence of Cluster
+        The clusters with their events, checkpoints and treatment of killed jobs; no nodes fail if not given.
 
     Raises
     ------
     ConfigurationError
-        If the tree is none, or jobs are not in order, have no home, or ask for impossible reservations.
+        If the tree is none, or jobs ask for impossible reservations.
     """
     room, segments = FIRST_ROOM, 2 * len(jobs)
     while True:
-        tree, outages = prepare(jobs, root, options, seed, refusals, room, segments, interruptions)
+        tree, outages = prepare(jobs, root, options, seed, refusals, room, segments, lifecycles, failing)
         managers.schedule(tree, outages, FOREVER)
         has_slots = not tree.calendars.tally["short"][0]
         has_segments = tree.counts["segments"][0] <= segments
         if has_slots and has_segments:
-            return _result(tree, outages)
+            return _result(tree)
         room *= 1 if has_slots else 4
         segments *= 1 if has_segments else 2
         if room > _MAX_ROOM:
@@ -191,7 +184,8 @@ def prepare(
     refusals: Sequence[bool] = (),
     room: int = FIRST_ROOM,
     segments: int = FIRST_ROOM,
-    interruptions: Interruptions | None = None,
+    lifecycles: Lifecycles | None = None,
+    failing: Sequence[Cluster] = (),
 ) -> tuple[ManagerTree, Outages | None]:
     """What the engine simulates, before the first instant.
 
@@ -199,23 +193,19 @@ def prepare(
     executions there is space.
     """
     nodes, order, clusters = _managers(root)
-    _check_jobs(jobs, len(clusters), int(nodes["nodes"][0]), options)
-    slowest = min(cluster.speed for cluster in clusters)
-    if len(jobs) and max(jobs["estimate"].max(), jobs["run"].max()) / slowest > 2**40:
-        raise ConfigurationError(f"clusters: with a speed of {slowest:g} jobs would take too long")
+    _check_reservations(jobs, int(nodes["nodes"][0]), options)
     submit = int(jobs["submit"][0]) if len(jobs) else 0
     origin = submit // options.slots.fundamental * options.slots.fundamental
     nodes["refresh"] = np.where(nodes["shadow"] >= 0, origin, FOREVER)
     smallest = min(cluster.processors for cluster in clusters)
-    outages = None
-    if interruptions is not None:
-        outages = _outages(interruptions, submit)
+    outages = _outages(failing, submit)
+    if failing:
         # One that spans several clusters takes the checkpoints of the first
-        for node in nodes:
-            first = interruptions.clusters[node["first"]]
-            node["interval"], node["cost"] = first.checkpoint_interval, first.checkpoint_cost
-        # Where nodes fail, any job of several nodes may have to span clusters
-        smallest = 1 if len(interruptions.outages) else smallest
+        first = [failing[k] for k in nodes["first"]]
+        nodes["interval"] = [cluster.checkpoint_interval for cluster in first]
+        nodes["cost"] = [cluster.checkpoint_cost for cluster in first]
+    # Where nodes fail, any job of several nodes may have to span clusters
+    smallest = 1 if outages is not None else smallest
     requests = jobs.copy()
     requests["home"] = np.flatnonzero(nodes["size"] == 1)[jobs["home"]]
     spans = (jobs["nodes"] > smallest) & (jobs["nodes"] <= nodes["nodes"][0])
@@ -225,6 +215,7 @@ def prepare(
         requests,
         nodes,
         segments,
+        lifecycles=_copied(lifecycles or job_lifecycle.independent(jobs["submit"])),
         order=order,
         refusals=np.array(refusals, np.uint8).reshape(-1),
         seed=int(seed) & _SEED_BITS,
@@ -274,10 +265,17 @@ def _calendars(
     return calendar.allocate(levels, origin, [*rows, *chain(*shadows)], room)
 
 
-def _outages(interruptions: Interruptions, begin: int) -> Outages:
-    """Outages from a time on, neighbours together, and lifecycles, before the first instant."""
-    clusters = interruptions.clusters
-    affected = set(interruptions.outages["cluster"].tolist())
+def _copied(lifecycles: Lifecycles) -> Lifecycles:
+    """The same lifecycles, for a simulation that may have to be started again."""
+    return Lifecycles(*map(np.copy, lifecycles))
+
+
+def _outages(clusters: Sequence[Cluster], begin: int) -> Outages | None:
+    """Outages from a time on, neighbours together; None where no nodes fail."""
+    given = outages_of(list(clusters))
+    if not len(given):
+        return None
+    affected = set(given["cluster"].tolist())
     sizes = [cluster.processors if k in affected else 0 for k, cluster in enumerate(clusters)]
     capacities: RecordArray = np.zeros(len(clusters), CAPACITY)
     capacities["end"] = np.cumsum(sizes)
@@ -290,7 +288,7 @@ def _outages(interruptions: Interruptions, begin: int) -> Outages:
         if event.kind == "maintenance"
     }
     found: list[list[int]] = []
-    for k, first, end, start, until, announced, drained in interruptions.outages.tolist():
+    for k, first, end, start, until, announced, drained in given.tolist():
         window = (k, start, until, announced) in windows
         of_cluster = int(capacities["first"][k])
         row = [of_cluster + end, k, max(announced, begin), max(start, begin), until, window, drained]
@@ -299,32 +297,17 @@ def _outages(interruptions: Interruptions, begin: int) -> Outages:
         elif until > begin:
             found.append([of_cluster + first, *row])
     closings = np.array([tuple(row) for row in found], CLOSING)
-    events = [
-        (closing[name], step, e)
-        for e, closing in enumerate(closings)
-        for step, name in enumerate(("announced", "start", "until"))
-        if closing[name] < FOREVER
-    ]
     return bundles.allocate(
         Outages,
         {"processors": sum(sizes), "closings": len(closings)},
-        lifecycles=interruptions.lifecycles(),
         closings=closings,
-        events=np.array(sorted(events), EVENT),
+        events=outage_events(closings["announced"], closings["start"], closings["until"]),
         capacities=capacities,
     )
 
 
-def _check_jobs(jobs: RecordArray, clusters: int, nodes: int, options: Calendars) -> None:
-    """Refuse jobs out of order, homes that do not exist, and reservations that nobody could grant."""
-    if (np.diff(jobs["submit"]) < 0).any():
-        raise ConfigurationError("jobs: not in order of submission; sort them")
-    if len(jobs) and not 0 <= jobs["home"].min() <= jobs["home"].max() < clusters:
-        raise ConfigurationError(f"home: give an index of one of the {clusters} clusters for each job")
-    if len(jobs) and (jobs["nodes"].min() < 1 or jobs["estimate"].min() < 1 or jobs["run"].min() < 0):
-        raise ConfigurationError(
-            "jobs: each needs a node or more, an estimate of 1 s or more, and a run time"
-        )
+def _check_reservations(jobs: RecordArray, nodes: int, options: Calendars) -> None:
+    """Refuse reservations that nobody could grant."""
     step = options.slots.fundamental
     for j in np.flatnonzero(jobs["reserved"] != NOWHERE):
         job = jobs[j]
@@ -345,7 +328,7 @@ def _check_jobs(jobs: RecordArray, clusters: int, nodes: int, options: Calendars
             )
 
 
-def _result(tree: ManagerTree, outages: Outages | None) -> CalendarSchedule:
+def _result(tree: ManagerTree) -> CalendarSchedule:
     """What a simulation left behind."""
     plans, requests, segments = tree.plans, tree.jobs, tree.segments[: int(tree.counts["segments"][0])]
     done = np.isin(plans["status"], (Status.DONE, Status.KILLED))
@@ -366,20 +349,16 @@ def _result(tree: ManagerTree, outages: Outages | None) -> CalendarSchedule:
     }
     segments = segments[np.lexsort((segments["cluster"], segments["start"], segments["job"]))]
     counts = _counts(tree, jobs["reserved"], asked, segments)
-    if outages is not None:
-        lives = outages.lifecycles.jobs
-        starved = (lives["fate"] == Fate.COMPLETED) & ~done
-        lost = np.where(plans["first"] >= 0, (plans["done"] - jobs["run_time"]) * requests["nodes"], 0)
-        jobs |= {
-            "fate": np.where(starved, int(Fate.STARVED), lives["fate"]),
-            "killed": plans["killed"],
-            "extra_work": lost,
-            "eligible_time": lives["eligible"],
-        }
-        counts |= {
-            "outage_displaced": int(tree.counts["outage_displaced"][0]),
-            "reservations_broken": int(plans["broken"].sum()),
-        }
+    lives = tree.lifecycles.jobs
+    starved = (lives["fate"] == Fate.COMPLETED) & ~done
+    jobs |= {
+        "fate": np.where(starved, int(Fate.STARVED), lives["fate"]),
+        "killed": plans["killed"],
+        "extra_work": np.where(
+            plans["first"] >= 0, (plans["done"] - jobs["run_time"]) * requests["nodes"], 0
+        ),
+        "eligible_time": lives["eligible"],
+    }
     columns = {name: np.ascontiguousarray(values) for name, values in jobs.items()}
     return CalendarSchedule(columns, tree.clusters, segments, counts)
 
@@ -387,7 +366,7 @@ def _result(tree: ManagerTree, outages: Outages | None) -> CalendarSchedule:
 def _counts(
     tree: ManagerTree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: RecordArray
 ) -> dict[str, int]:
-    """The counts of a simulation, in the order of `COUNTS`."""
+    """The counts of a simulation, in the order of `COUNTS` and `COUNTS_OF_OUTAGES`."""
     tally, counts, route = tree.calendars.tally[0], tree.counts[0], tree.plans["route"]
     together = (np.diff(segments["job"]) == 0) & (np.diff(segments["start"]) == 0)
     found = {
@@ -401,5 +380,7 @@ def _counts(
         "spanning": len(np.unique(segments["job"][1:][together])),
         "reservations_granted": granted.sum(),
         "reservations_refused": (asked & ~granted).sum(),
+        "reservations_broken": tree.plans["broken"].sum(),
     }
-    return {name: int(found[name] if name in found else counts[name]) for name in COUNTS}
+    names = (*COUNTS, *COUNTS_OF_OUTAGES)
+    return {name: int(found[name] if name in found else counts[name]) for name in names}

@@ -84,7 +84,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import numpy as np
 import xarray as xr
@@ -93,14 +93,14 @@ from numpy.typing import NDArray
 from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
-from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
+from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, described, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
 from gridsched.systems.calendars.measures import calendar_measures
 from gridsched.systems.calendars.planning import (
+    COUNTS,
     CalendarSchedule,
-    Interruptions,
     schedule_calendars,
     together,
 )
@@ -202,13 +202,7 @@ class Calendars(Scheduler):
         for key in ("threshold", "promote_share"):
             if not 0 < getattr(self, key) <= 1:
                 raise ConfigurationError(f"{key} is {getattr(self, key)}; use a share above 0, at most 1")
-        for key, words in (
-            ("overrun", get_args(OverrunName)),
-            ("refused", get_args(RefusedName)),
-            ("placement", get_args(PlacementName)),
-        ):
-            if getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        check_choices(self)
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
             check_levels(self.levels)
@@ -295,19 +289,23 @@ class Calendars(Scheduler):
         roots = list(clusters) if self.levels == () and len(clusters) > 1 else [self.tree(clusters)]
         nodes = np.array([reach(root) for root in roots], np.int64)[home if len(roots) > 1 else 0]
         done = self._under(roots, submission, jobs)
-        told, counted = _fates(submission, done)
+        told: dict[str, Variable] = {}
+        counted = {name: done.counts[name] for name in COUNTS}
+        if needs_lifecycles(clusters, workload):
+            told, fates = _fates(submission, done)
+            counted = done.counts | fates
         tasks = {} if all(each.unit == 1 for each in clusters) else of_tasks(done.segments["tasks"].copy())
+        trade = described("cluster", _OF_CLUSTERS, done.clusters)
         return Schedule(
             start_time=done.jobs["start_time"],
             end_time=done.jobs["end_time"],
             run_time=done.jobs["run_time"],
             estimate=submission.estimate,
             segments=done.segments[[*(SEGMENT.names or ())]].astype(SEGMENT),
-            variables={**_reservations(jobs, done, nodes), **_trade(done), **tasks, **told},
+            variables={**_reservations(jobs, done, nodes), **trade, **tasks, **told},
             counters={
                 "managers": "; ".join(line for root in roots for line in describe(root)),
                 "parameter_slots": str(self.slots),
-                **done.counts,
                 **counted,
             },
             messages=float(done.counts["messages"]),
@@ -318,8 +316,15 @@ class Calendars(Scheduler):
     ) -> CalendarSchedule:
         """Run the jobs under a tree of managers, or those of each cluster by itself."""
         if len(roots) == 1:
-            interruptions = _interruptions(submission, roots[0])
-            return schedule_calendars(jobs, roots[0], self, seed=submission.seed, interruptions=interruptions)
+            too_large = submission.workload.processors > reach(roots[0])
+            return schedule_calendars(
+                jobs,
+                roots[0],
+                self,
+                seed=submission.seed,
+                lifecycles=lifecycles_of(submission, too_large),
+                failing=_failing(submission, roots[0]),
+            )
         parts = []
         for index in np.unique(jobs["home"]).tolist():
             own = np.flatnonzero(jobs["home"] == index)
@@ -341,42 +346,28 @@ class Calendars(Scheduler):
         return calendar_measures(run)
 
 
-def _interruptions(submission: Submission, root: Manager | Cluster) -> Interruptions | None:
-    """What happens to jobs and nodes besides submissions and ends; None if nothing does."""
+def _failing(submission: Submission, root: Manager | Cluster) -> Sequence[Cluster]:
+    """The clusters of a tree with what happens to their nodes, if it has to be told; else none."""
     clusters = submission.clusters
     if not needs_lifecycles(clusters, submission.workload):
-        return None
+        return ()
     for leaf, cluster in zip(clusters_of(root), clusters, strict=True):
         if leaf.processors != cluster.processors:
             raise ConfigurationError(
                 f"managers: cluster {leaf.name} has {leaf.processors} processors there and "
                 f"{cluster.processors} on the platform; give the clusters of the platform"
             )
-    too_large = np.asarray(submission.workload.processors) > reach(root)
-    return Interruptions(
-        lifecycles=lambda: lifecycles_of(submission, too_large),
-        outages=outages_of(list(clusters)),
-        clusters=clusters,
-    )
+    return clusters
 
 
 def _fates(submission: Submission, done: CalendarSchedule) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters with the outcomes of the jobs, where it has to be said."""
-    if "fate" not in done.jobs:
-        return {}, {}
+    """Variables and counters with the outcomes of the jobs."""
     outcomes = JobOutcome(**{each.name: done.jobs[each.name] for each in fields(JobOutcome)})
     told, counted = outcome_variables(submission.workload, outcomes)
-    told |= outage_variables(outages_of(list(submission.clusters)))
-    for name, column, text in (
-        ("reservation_broken", done.jobs["broken"], "whether outages did not let its reservation be kept"),
-        (
-            "overrun_killed",
-            done.jobs["status"] == Status.KILLED,
-            "whether the job was killed at the end of its slots",
-        ),
-    ):
-        told[name] = ("job", column.astype(np.int64), text, "1")
-    return told, counted
+    killed = done.jobs["status"] == Status.KILLED
+    columns = {"reservation_broken": done.jobs["broken"].astype(np.int64), "overrun_killed": 1 * killed}
+    outages = outage_variables(outages_of(list(submission.clusters)))
+    return told | outages | described("job", _OF_OUTAGES, columns), counted
 
 
 _OF_JOBS = {
@@ -391,11 +382,17 @@ _OF_JOBS = {
 """What the variables of jobs mean, and their units."""
 
 _OF_CLUSTERS = {
-    "supplied": "work for jobs of other clusters",
-    "consumed": "work of own jobs on other clusters",
-    "local_work": "work of own jobs at home",
+    "supplied": ("work for jobs of other clusters", "s"),
+    "consumed": ("work of own jobs on other clusters", "s"),
+    "local_work": ("work of own jobs at home", "s"),
 }
-"""What the variables of clusters mean."""
+"""What the variables of clusters mean, and their units: the balance of trade."""
+
+_OF_OUTAGES = {
+    "reservation_broken": ("whether outages did not let its reservation be kept", "1"),
+    "overrun_killed": ("whether the job was killed at the end of its slots", "1"),
+}
+"""What the further variables of jobs mean where nodes fail, users give up or jobs wait for others."""
 
 
 def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: NDArray[np.int64]) -> dict[str, Variable]:
@@ -409,12 +406,7 @@ def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: NDArray[np.i
         "reserved_start": np.where(kept, jobs["reserved"], NO_TIME),
         "killed": (done.jobs["status"] == Status.KILLED).astype(np.int64),
     }
-    return {name: ("job", columns[name], *meaning) for name, meaning in _OF_JOBS.items()}
-
-
-def _trade(done: CalendarSchedule) -> dict[str, Variable]:
-    """The balance of trade: what clusters did for each other."""
-    return {name: ("cluster", done.clusters[name].copy(), text, "s") for name, text in _OF_CLUSTERS.items()}
+    return described("job", _OF_JOBS, columns)
 
 
 SCHEDULER = Calendars

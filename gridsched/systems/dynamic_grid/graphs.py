@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -57,18 +57,14 @@ def grid_graph(
         raise ConfigurationError(f"graph is {kind!r}; use one of {', '.join(get_args(GraphName))}")
     if (mean_degree is None) == (kind == "random"):
         raise ConfigurationError(f"mean_degree is {mean_degree}; give it for a random graph, and only then")
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(names)
-    if kind == "ring" and len(names) > 1:
-        graph.add_edges_from(zip(names, [*names[1:], names[0]], strict=True))
-        graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    edges: Iterable[Sequence[str]] = ()
+    if mean_degree is not None:
+        edges = _random_edges(names, mean_degree, seed)
     elif kind == "complete":
-        graph.add_edges_from(combinations(names, 2))
-    elif mean_degree is not None:
-        graph.add_edges_from(_random_edges(names, mean_degree, seed))
-    return graph
+        edges = combinations(names, 2)
+    elif kind == "ring" and len(names) > 1:
+        edges = pairwise([*names, names[0]])
+    return graph_of_edges(names, edges)
 
 
 def _random_edges(names: Sequence[str], mean_degree: float, seed: int) -> list[tuple[str, str]]:

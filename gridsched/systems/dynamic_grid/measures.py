@@ -221,8 +221,7 @@ def _ended(run: xr.Dataset) -> Flags:
 
 def _sum(users: Integers, values: Any, run: xr.Dataset) -> Floats:
     """Sum for each group of users."""
-    total = np.bincount(users, np.asarray(values, np.float64), run.sizes["cluster"] + 1)
-    return np.asarray(total, np.float64)
+    return np.asarray(np.bincount(users, values, run.sizes["cluster"] + 1), np.float64)
 
 
 def _share(part: Any, whole: Any) -> Floats:
@@ -230,6 +229,14 @@ def _share(part: Any, whole: Any) -> Floats:
     parts, wholes = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
     shares: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
     return shares
+
+
+def _mean_and_longest(cluster: Integers, seconds: Floats, clusters: int) -> tuple[Floats, Floats]:
+    """Mean and longest time at each of so many clusters; NaN where there is none."""
+    longest = np.full(clusters, np.nan)
+    np.fmax.at(longest, cluster, seconds)
+    total, count = np.bincount(cluster, seconds, clusters), np.bincount(cluster, minlength=clusters)
+    return _share(total, count), longest
 
 
 def _of_jobs(run: xr.Dataset) -> dict[str, Any]:
@@ -262,16 +269,12 @@ def _of_local_jobs(run: xr.Dataset) -> dict[str, Any]:
     wait = (start - run["submit_time"].to_numpy()).astype(np.float64)
     yielded = local & (run["yield_time"].to_numpy() >= 0)
     waited = (start - run["yield_time"].to_numpy()).astype(np.float64)
-    longest = np.full(clusters, np.nan)
-    np.fmax.at(longest, home[yielded], waited[yielded])
-    count = np.bincount(home[yielded], minlength=clusters)
+    mean, longest = _mean_and_longest(home[yielded], waited[yielded], clusters)
     return {
-        "local_wait_time_mean": _share(
-            np.bincount(home[local], wait[local], clusters), np.bincount(home[local], minlength=clusters)
-        ),
-        "yield_wait_mean": _share(np.bincount(home[yielded], waited[yielded], clusters), count),
+        "local_wait_time_mean": _mean_and_longest(home[local], wait[local], clusters)[0],
+        "yield_wait_mean": mean,
         "yield_wait_max": longest,
-        "jobs_yielded_to": count,
+        "jobs_yielded_to": np.bincount(home[yielded], minlength=clusters),
     }
 
 
@@ -312,15 +315,13 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     cluster = run["event_cluster"].to_numpy()[leave]
     took = (run["event_done"].to_numpy() - run["event_time"].to_numpy())[leave].astype(np.float64)
     gone = run["event_done"].to_numpy()[leave] >= 0
-    longest = np.full(clusters, np.nan)
-    np.fmax.at(longest, cluster[gone], took[gone])
-    count = np.bincount(cluster[gone], minlength=clusters)
+    mean, longest = _mean_and_longest(cluster[gone], took[gone], clusters)
     source = run["proxy_cluster"].to_numpy()
     lived = (run["proxy_end"].to_numpy() - run["proxy_begin"].to_numpy()).astype(np.float64)
     return {
         **values,
         "leaves": np.bincount(cluster, minlength=clusters),
-        "leave_time_mean": _share(np.bincount(cluster[gone], took[gone], clusters), count),
+        "leave_time_mean": mean,
         "leave_time_max": longest,
         "proxies": np.bincount(source, minlength=clusters),
         "proxy_time": np.bincount(source, lived, clusters),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.results import Schedule, Variable, of_tasks
+from gridsched.results import Schedule, Variable, described, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.dynamic_grid.kernels import state
 from gridsched.systems.dynamic_grid.membership import Membership
@@ -102,13 +102,12 @@ def outcome(
     """
     clusters, grid = submission.clusters, done.grid
     progress, requests = grid.progress, grid.requests
-    segments = done.segments
-    by = [segments[name] for name in ("held", "cluster", "start", "job")]
-    segments = segments[np.lexsort(by)]
+    by = [grid.segments[name] for name in ("held", "cluster", "start", "job")]
+    segments = grid.segments[np.lexsort(by)]
     run, estimate = (as_local_jobs(jobs[name], entry, clusters) for name in ("run", "estimate"))
     local_run = options.stopped_at(run, estimate)
     mixed = done.options.work != done.options.scale
-    run_time = (_run_time_at_speeds if mixed else _run_time)(local_run, done)
+    run_time = _run_time(local_run, done, mixed)
     stopped = np.where(progress["sent"] >= 0, requests["run"] < jobs["run"], local_run < run)
     became = _outcome(stopped, done)
     extra_work = np.where(progress["start"] >= 0, progress["executed"] - run_time, 0) * jobs["processors"]
@@ -131,7 +130,7 @@ def outcome(
         "segment_held": ("segment", segments["held"].copy(), held, "1"),
         **(of_tasks(segments["tasks"].copy()) if any(each.unit > 1 for each in clusters) else {}),
         **variables,
-        **_described("", "job", _JOB_VARIABLES, columns),
+        **described("job", _JOB_VARIABLES, columns),
         **_of_clusters(done),
     }
     if mixed:
@@ -206,33 +205,18 @@ def _as_text(membership: Membership | None) -> str:
     return json.dumps(stays, sort_keys=True)
 
 
-def _described(
-    prefix: str, dimension: str, names: dict[str, tuple[str, str]], columns: Any
-) -> dict[str, Variable]:
-    """Variables of one dimension with their long names and units."""
-    return {
-        f"{prefix}{name}": (dimension, np.asarray(columns[name]), long_name, units)
-        for name, (long_name, units) in names.items()
-    }
+def _run_time(local_run: NDArray[np.int64], done: DynamicSchedule, mixed: bool) -> NDArray[np.int64]:
+    """Seconds that each job runs on one cluster; of one that is stranded, whole seconds done and kept.
 
-
-def _run_time(local_run: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
-    """Seconds that each job runs on one cluster; of one that is stranded, whole seconds done and kept."""
-    progress = done.grid.progress
-    stranded = (progress["state"] == state.GRID_QUEUE) & (progress["start"] >= 0)
-    return local_run - np.where(stranded, -(-progress["left"] // done.options.scale), 0)
-
-
-def _run_time_at_speeds(local_run: NDArray[np.int64], done: DynamicSchedule) -> NDArray[np.int64]:
-    """Seconds that each job ran where speeds differ; of a grid job without overhead and what was lost.
-
-    Of a job that did not run, those at its home, or at speed 1.
+    Where speeds are `mixed`, those that each ran; of a grid job without overhead and what was lost, of a job
+    that did not run those at its home, or at speed 1.
     """
     progress, scale = done.grid.progress, done.options.scale
+    in_grid = (progress["sent"] >= 0) & (progress["start"] >= 0)
+    counted = in_grid & (mixed | (progress["state"] == state.GRID_QUEUE))
     # the last second of a job that has ended counts in full
     spare = np.where(progress["state"] == state.FINISHED, scale - 1, 0)
-    in_grid = (progress["sent"] >= 0) & (progress["start"] >= 0)
-    return np.where(in_grid, (progress["served"] + spare) // scale, local_run)
+    return np.where(counted, (progress["served"] + spare) // scale, local_run)
 
 
 def _outcome(stopped: NDArray[np.bool_], done: DynamicSchedule) -> NDArray[np.int64]:
@@ -294,8 +278,8 @@ def _of_clusters(done: DynamicSchedule) -> dict[str, Variable]:
     events, adjacent = done.grid.events.copy(), done.grid.adjacent.astype(np.int8)
     events["lease"][events["lease"] == FOREVER] = -1
     return {
-        **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.grid.clusters),
+        **described("cluster", _CLUSTER_VARIABLES, done.grid.clusters, "cluster_"),
         "adjacent": (("cluster", "neighbour"), adjacent, "whether two clusters are neighbours", "1"),
-        **_described("event_", "event", _EVENT_VARIABLES, events),
-        **_described("proxy_", "proxy", _PROXY_VARIABLES, done.proxies),
+        **described("event", _EVENT_VARIABLES, events, "event_"),
+        **described("proxy", _PROXY_VARIABLES, done.grid.proxies, "proxy_"),
     }

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import bundles, job_lifecycle, line, running
+from gridsched.engine import bundles, job_lifecycle, line, rings, running
 from gridsched.engine.clusters import is_first_come
-from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles
+from gridsched.engine.job_lifecycle import Lifecycles
+from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, JOB, LARGEST, Backfilling, Overrun, RecordArray, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -20,15 +21,13 @@ from gridsched.systems.cluster_records import cluster_records
 from gridsched.systems.dynamic_grid.graphs import Cliques, adjacency, maximal_cliques
 from gridsched.systems.dynamic_grid.kernels import loop, processors, state
 from gridsched.systems.dynamic_grid.membership import Membership, member_events
-from gridsched.systems.job_outcomes import outages_of
+from gridsched.systems.job_outcomes import outage_events, outages_of
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 
 GRID = -1
 """Home of a job that is submitted to the grid scheduler."""
-
-_REQUEUE = {"place": state.PLACE, "end": state.END, "lost": state.LOSE}
 
 
 class DynamicSchedule(NamedTuple):
@@ -37,16 +36,6 @@ class DynamicSchedule(NamedTuple):
     grid: state.DynamicGridArrays
     options: state.DynamicGridOptions
     cliques: Cliques
-
-    @property
-    def segments(self) -> RecordArray:
-        """Processors that jobs had, SEGMENT[...], in order of their ends."""
-        return self.grid.segments[: int(self.grid.clock["segments"][0])]
-
-    @property
-    def proxies(self) -> RecordArray:
-        """Proxies, PROXY[...], in order of their beginnings."""
-        return self.grid.proxies[: int(self.grid.clock["proxies"][0])]
 
     @property
     def remaining(self) -> int:
@@ -121,7 +110,7 @@ def schedule_dynamic_grid(
         cliques=cliques.members,
         clique_ends=cliques.ends,
         events=member_events(names, membership),
-        lifecycles=_independent(jobs["submit"]) if lifecycles is None else lifecycles,
+        lifecycles=job_lifecycle.independent(jobs["submit"]) if lifecycles is None else lifecycles,
         outages=_outages(clusters, options.superstep),
     )
     _check_work(grid.requests, compiled)
@@ -129,7 +118,8 @@ def schedule_dynamic_grid(
     while not loop.simulate(grid, compiled, asked):
         grid = state.with_room(grid)
     scores.check_order(score, grid.state)
-    return DynamicSchedule(grid, compiled, cliques)
+    used = {name: getattr(grid, name)[: grid.clock[name][0]] for name in ("segments", "proxies")}
+    return DynamicSchedule(grid._replace(**used), compiled, cliques)
 
 
 def as_local_jobs(
@@ -154,13 +144,6 @@ def checkpoints_of(clusters: Sequence[Cluster]) -> tuple[NDArray[np.int64], NDAr
     return interval, pause
 
 
-def _independent(submit: NDArray[np.int64]) -> Lifecycles:
-    """Lifecycles of jobs that wait for nobody and are never given up."""
-    jobs = np.zeros(len(submit), LIFE)
-    jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
-    return job_lifecycle.allocate(jobs, np.empty(0, DEPENDENT), np.zeros(len(jobs) + 1, np.int64))
-
-
 def _idle_grid(
     jobs: RecordArray,
     home: NDArray[np.int64],
@@ -178,7 +161,7 @@ def _idle_grid(
         "unit": [each.unit for each in clusters],
         "pace": [1 if len(set(speeds)) == 1 else max(thousandths(speed), 1) for speed in speeds],
         "fails": [bool(each.events) for each in clusters],
-        "requeue": [_REQUEUE[each.requeue] for each in clusters],
+        "requeue": [Requeue[each.requeue.upper()] for each in clusters],
         **dict(zip(("interval", "pause"), checkpoints_of(clusters), strict=True)),
         **dict.fromkeys(("timer", "due", "lease"), FOREVER),
     }
@@ -186,12 +169,9 @@ def _idle_grid(
     # what is closed is among what runs
     most = largest if given["outages"] is not None else min(2 * number + 1, largest)
     blocks, runs = running.allocate(most)
+    parts = min(total, 2 * places * number) + places + 2
     requests = np.zeros(number, state.REQUEST)
-    requests["estimate"], requests["processors"], requests["home"] = (
-        jobs["estimate"],
-        jobs["processors"],
-        home,
-    )
+    requests[["estimate", "processors"]], requests["home"] = jobs[["estimate", "processors"]], home
     requests["run"] = options.stopped_at(jobs["run"], jobs["estimate"])
     local = np.zeros(number, JOB)
     grid = bundles.allocate(
@@ -201,7 +181,8 @@ def _idle_grid(
             "four": 4,
             "jobs": number,
             "clusters": places,
-            "parts": min(total, 2 * places * number) + places + 2,
+            "two": 2,
+            "parts": parts,
             "runs_of_cluster": min(number, largest) + 1,
             "run_entries": len(runs),
             "segments": state.FIRST_ROOM,
@@ -216,6 +197,8 @@ def _idle_grid(
         blocks=np.tile(blocks, (places, 1)),
         queues=line.allocate(places, state.FIRST_ROOM),
         grid_queues=line.allocate(2, state.FIRST_ROOM),
+        chains=rings.allocate(number, np.arange(parts)),
+        sites=rings.allocate(places, np.arange(parts)),
         **given,
     )
     for name, values in described.items():
@@ -227,7 +210,9 @@ def _idle_grid(
     grid.progress["work"] = options.stopped_at(as_local_jobs(jobs["run"], home, clusters), estimate)
     # what is longer is no local job
     grid.progress["guess"] = np.minimum(estimate, LARGEST)
-    grid.clock["spare"], grid.parts["next"][1:] = 1, np.arange(2, len(grid.parts) + 1)
+    # the link of the first part is the head of the list of unused ones
+    unused = np.arange(number, len(grid.chains))
+    grid.chains["before"][unused], grid.chains["after"][unused] = np.roll(unused, 1), np.roll(unused, -1)
     return grid
 
 
@@ -243,15 +228,9 @@ def _outages(clusters: Sequence[Cluster], superstep: int) -> processors.OutageAr
     rows["known"], rows["fleeing"] = np.where(known, given["until"], FOREVER), known
     closes = np.where(known, np.maximum(given["announced"], given["start"] - superstep), given["start"])
     lasts = given["until"] > given["start"]
-    times = {
-        processors.OPEN: np.where(lasts, given["until"], FOREVER),
-        processors.CLOSE: np.where(lasts, closes, FOREVER),
-        processors.KILL: np.where(given["drained"] == 0, given["start"], FOREVER),
-    }
-    events = np.zeros((len(times), len(rows)), processors.NODE_EVENT)
-    for kind, time in times.items():
-        events[kind]["time"], events[kind]["kind"], events[kind]["outage"] = time, kind, np.arange(len(rows))
-    events = np.sort(events[events["time"] < FOREVER], order=["time", "kind", "outage"])
+    opens = np.where(lasts, given["until"], FOREVER)
+    kills = np.where(given["drained"] == 0, given["start"], FOREVER)
+    events = outage_events(opens, np.where(lasts, closes, FOREVER), kills)
     most = max(each.processors for each in clusters if each.events)
     sizes = {"clusters": len(clusters), "processors": most + 1}
     return bundles.allocate(processors.OutageArrays, sizes, outages=rows, events=events)

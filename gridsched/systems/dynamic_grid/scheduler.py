@@ -117,7 +117,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -128,7 +128,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.dynamic_grid.graphs import (
     MAX_CLIQUES,
     GraphName,
@@ -248,16 +248,11 @@ class DynamicGrid(Scheduler):
     uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {"migration delay": {"migration_cost": 1.0}}
 
     def __post_init__(self) -> None:
-        for key, kind in get_type_hints(type(self)).items():
-            words = get_args(kind) if get_origin(kind) is Literal else ()
-            if words and getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
-        for key, low in (("delta_t", 0), ("superstep", 1), ("status_period", 0)):
-            _check_whole(key, getattr(self, key), low, LONGEST_TIME, optional=key == "delta_t")
-        for key in ("most_sites", "most_cliques"):
-            _check_whole(key, getattr(self, key), 1, LARGEST, optional=key == "most_sites")
+        check_choices(self)
+        for key, (low, high) in _WHOLE.items():
+            _check_whole(key, getattr(self, key), low, high)
         for key, low in (("overhead", 1), ("migration_cost", 0), ("resume_cost", 0)):
-            _check_thousandths(key, getattr(self, key), low, optional=key == "resume_cost")
+            _check_thousandths(key, getattr(self, key), low)
         if not 0 <= self.grid_share <= 1:
             raise ConfigurationError(f"grid_share is {self.grid_share}; use a share from 0 to 1")
         if self.policy is not None and named_policy(self.policy).predicts:
@@ -340,18 +335,31 @@ class DynamicGrid(Scheduler):
         return np.minimum(run, np.maximum(longest.astype(np.int64), 1))
 
 
-def _check_whole(key: str, value: Any, low: int, high: int, *, optional: bool) -> None:
+_WHOLE = {
+    "delta_t": (0, LONGEST_TIME),
+    "superstep": (1, LONGEST_TIME),
+    "status_period": (0, LONGEST_TIME),
+    "most_sites": (1, LARGEST),
+    "most_cliques": (1, LARGEST),
+}
+"""Parameters that are whole numbers, and their ranges."""
+
+_OPTIONAL = ("delta_t", "most_sites", "resume_cost")
+"""Parameters that may be None."""
+
+
+def _check_whole(key: str, value: Any, low: int, high: int) -> None:
     """Refuse what is no whole number in a range."""
-    if value is None and optional:
+    if value is None and key in _OPTIONAL:
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        none = " or None" if optional else ""
+        none = " or None" if key in _OPTIONAL else ""
         raise ConfigurationError(f"{key} is {value!r}; use a whole number from {low} to {high}{none}")
 
 
-def _check_thousandths(key: str, value: Any, low: int, *, optional: bool) -> None:
+def _check_thousandths(key: str, value: Any, low: int) -> None:
     """Refuse what is no multiple of 0.001 in a range."""
-    if value is None and optional:
+    if value is None and key in _OPTIONAL:
         return
     if not low <= value <= _MAX_COST:
         raise ConfigurationError(f"{key} is {value}; use a number from {low} to {_MAX_COST:g}")

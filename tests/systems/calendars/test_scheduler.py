@@ -113,7 +113,7 @@ def nodes_on(tree: ManagerTree, j: int, k: int) -> int:
     place = j if holder["size"] == 1 else len(tree.jobs) + tree.jobs["span"][j] * len(tree.clusters) + k
     asked = int(tree.holds["tasks"][len(tree.clusters) + place])
     unit = int(tree.calendars.rows["unit"][k])
-    assert tree.holds["job"][len(tree.clusters) + place] == j
+    assert tree.holds["item"][len(tree.clusters) + place] == j
     return (asked + unit - 1) // unit * unit
 
 
@@ -517,7 +517,6 @@ def test_options_that_make_no_sense(change: Any, message: str) -> None:
         (Job(20, 5, 5, 1, reserved=10), "to start at 10 s, before it is submitted at 20 s"),
         (Job(0, 5, 5, 1, reserved=15), "use a multiple of the fundamental slot of 10 s"),
         (Job(0, 5, 5, 3, reserved=10), "asks for 3 nodes, and there are 2"),
-        (Job(0, 5, 5, 1, home=1), "home: give an index of one of the 1 clusters"),
         (Job(0, 5, 0, 1), "an estimate of 1 s or more"),
     ],
 )

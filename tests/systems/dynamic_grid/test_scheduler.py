@@ -118,7 +118,7 @@ def schedule(
 
 def segments(done: DynamicSchedule, job: int) -> list[tuple[int, ...]]:
     """Cluster, processors, start, end and whether it was only held, of each segment of a job."""
-    own = done.segments[done.segments["job"] == job]
+    own = done.grid.segments[done.grid.segments["job"] == job]
     return sorted(tuple(int(s[n]) for n in ("cluster", "processors", "start", "end", "held")) for s in own)
 
 
@@ -289,8 +289,8 @@ def of_engine(done: DynamicSchedule, naive: Oracle) -> dict[str, Any]:
         "jobs": [
             (STATES[p["state"]], *(int(p[n]) for n in (*COUNTS, *INSTANTS))) for p in done.grid.progress
         ],
-        "segments": sorted(tuple(int(s[n]) for n in parts) for s in done.segments),
-        "proxies": sorted(tuple(int(p[n]) for n in proxies) for p in done.proxies),
+        "segments": sorted(tuple(int(s[n]) for n in parts) for s in done.grid.segments),
+        "proxies": sorted(tuple(int(p[n]) for n in proxies) for p in done.grid.proxies),
         "counts": {name: int(done.grid.clusters[name].sum()) for name in naive.count},
         "left": sorted((int(e["cluster"]), int(e["time"]), int(e["done"])) for e in left),
     }
@@ -547,7 +547,7 @@ def test_conformance_leaving_cluster_moves_its_grid_jobs() -> None:
     assert times(done)[1] == (0, 20)
     leave = done.grid.events[done.grid.events["kind"] == dynamic_state.LEAVE][0]
     assert (int(leave["time"]), int(leave["done"])) == (9, 16)
-    assert done.proxies[["job", "cluster", "tasks", "begin", "end"]].tolist() == [(0, 0, 4, 16, 20)]
+    assert done.grid.proxies[["job", "cluster", "tasks", "begin", "end"]].tolist() == [(0, 0, 4, 16, 20)]
 
 
 def test_conformance_leaving_cluster_without_sufficient_neighbours_gives_jobs_back() -> None:
@@ -637,7 +637,7 @@ def test_conformance_parts_take_whole_nodes() -> None:
     jobs = [job(0, 10, 5), job(1, 5, 1, 0)]
     done = schedule(jobs, [4, 3], {(0, 1)}, replace(SIMPLE, delta_t=None), nodes=[4, 3])
     assert segments(done, 0) == [(0, 4, 0, 10, 0), (1, 3, 0, 10, 0)]
-    assert sorted(done.segments["tasks"].tolist()) == [1, 1, 4]
+    assert sorted(done.grid.segments["tasks"].tolist()) == [1, 1, 4]
     assert times(done)[1] == (10, 15)
 
 
@@ -646,7 +646,7 @@ def test_conformance_tasks_that_meet_share_nodes() -> None:
     jobs = [job(0, 3, 1, 0), job(0, 20, 7), job(4, 5, 2, 1)]
     done = schedule(jobs, [8, 6], {(0, 1)}, nodes=[4, 3])
     assert segments(done, 1) == [(0, 4, 0, 4, 0), (0, 8, 4, 20, 0), (1, 6, 0, 4, 0)]
-    assert sorted(done.segments["tasks"].tolist()) == [1, 1, 2, 6, 7]
+    assert sorted(done.grid.segments["tasks"].tolist()) == [1, 1, 2, 6, 7]
     assert int(done.grid.progress["tasks_moved"][1]) == 6
 
 

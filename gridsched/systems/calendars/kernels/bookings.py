@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import bundles, heap
+from gridsched.engine import bundles, heap, rings
 from gridsched.engine.bundles import column
 from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.jit import inline, noinline
@@ -135,16 +135,14 @@ CLUSTER = np.dtype(
 )
 """A cluster."""
 
-LINK = np.dtype(
+HOLD = np.dtype(
     [
-        ("before", np.int64),
-        ("after", np.int64),
-        ("job", np.int64),
+        *rings.LINK.descr,
         ("nodes", np.int64),  # that the job takes on the cluster whose list this is
         ("tasks", np.int64),  # nodes that it asked for among these
     ]
 )
-"""A job on a list, which is a ring: its first links are the heads of lists, from which they begin and end."""
+"""A job on the list of those that hold slots of a cluster."""
 
 SEGMENT = np.dtype(
     [
@@ -160,7 +158,6 @@ SEGMENT = np.dtype(
 
 COUNTS = np.dtype(
     [
-        ("arrival", np.int64),  # next job to be submitted, where `job_lifecycle` does not say so
         ("turn", np.int64),  # requests so far
         ("ending", np.int64),  # entries of the heap of ends
         ("planned", np.int64),  # no planned start is earlier
@@ -192,10 +189,11 @@ class ManagerTree(NamedTuple):
 
     calendars: CalendarArrays  # a row a cluster, then the shadow calendars
     jobs: Any  # REQUEST[n], by submit time
+    lifecycles: Any  # job_lifecycle.Lifecycles of the jobs
     managers: Any  # NODE[managers], in preorder
     order: Any  # int64[managers]: those above before those below
-    queues: Any  # LINK[managers + n]: waiting jobs of each manager, in order of requests
-    holds: Any  # LINK[...]: jobs that hold slots of each cluster, see `hold_of`
+    queues: Any  # rings.LINK[managers + n]: waiting jobs of each manager, in order of requests
+    holds: Any  # HOLD[...]: jobs that hold slots of each cluster, see `hold_of`
     refusals: Any  # uint8[any]: reserve requests that are refused, by their number
     seed: int
     suspend: bool  # an overrunner without a slot is suspended, not killed
@@ -241,8 +239,8 @@ def allocate(calendars: CalendarArrays, jobs: Any, managers: Any, segments: int,
         calendars=calendars,
         jobs=jobs,
         managers=managers,
-        queues=_lists(len(managers), np.arange(number)),
-        holds=_lists(len(leaves), np.concatenate([np.arange(number), parts])),
+        queues=rings.allocate(len(managers), np.arange(number)),
+        holds=rings.allocate(len(leaves), np.concatenate([np.arange(number), parts]), HOLD),
         **given,
     )
     tree.clusters["manager"] = leaves
@@ -251,44 +249,6 @@ def allocate(calendars: CalendarArrays, jobs: Any, managers: Any, segments: int,
     tree.plans["status"][jobs["nodes"] > managers["nodes"][0]] = Status.REJECTED
     tree.plans["left"], tree.plans["speed"] = jobs["run"], 1
     return tree
-
-
-# --- lists ----------------------------------------------------------------------------------------
-
-
-def _lists(heads: int, jobs: Any) -> Any:
-    """So many empty lists, and links of jobs that are on none."""
-    links = np.zeros(heads + len(jobs), LINK)
-    links["before"] = links["after"] = np.arange(len(links))
-    links["job"] = np.concatenate([np.full(heads, NOWHERE), jobs])
-    return links
-
-
-@inline
-def insert(links: Any, item: int, after: int) -> None:
-    """Put a link into a list, behind which comes `after`."""
-    before = links[after]["before"]
-    links[item]["before"] = before
-    links[item]["after"] = after
-    links[before]["after"] = item
-    links[after]["before"] = item
-
-
-@inline
-def jobs_on(links: Any, head: int) -> Iterator[int]:
-    """The jobs on a list; each may be taken off meanwhile."""
-    link = links[head]["after"]
-    while link != head:
-        following = links[link]["after"]
-        yield links[link]["job"]
-        link = following
-
-
-@inline
-def remove(links: Any, item: int) -> None:
-    """Take a link off its list."""
-    links[links[item]["before"]]["after"] = links[item]["after"]
-    links[links[item]["after"]]["before"] = links[item]["before"]
 
 
 # --- small things ---------------------------------------------------------------------------------
@@ -408,9 +368,9 @@ def book(t: ManagerTree, j: int, sign: int) -> None:
             if offset != 0:
                 calendar.change(t.calendars, offset + k, plan["start"], plan["end"], sign * nodes)
             if sign > 0:
-                remove(t.holds, hold)
+                rings.remove(t.holds, hold)
             else:
-                insert(t.holds, hold, t.holds[k]["after"])
+                rings.insert(t.holds, hold, t.holds[k]["after"])
     t.counts[0]["planned"] = min(t.counts[0]["planned"], plan["start"])
 
 
@@ -449,13 +409,13 @@ def let_wait(t: ManagerTree, j: int) -> None:
     plan["status"] = Status.WAITING
     after = plan["owner"]
     before = t.queues[after]["before"]
-    while before >= len(t.managers) and t.plans[t.queues[before]["job"]]["turn"] > plan["turn"]:
+    while before >= len(t.managers) and t.plans[t.queues[before]["item"]]["turn"] > plan["turn"]:
         after = before
         before = t.queues[after]["before"]
-    insert(t.queues, len(t.managers) + j, after)
+    rings.insert(t.queues, len(t.managers) + j, after)
 
 
 @inline
 def end_wait(t: ManagerTree, j: int) -> None:
     """Take a job out of the waiting ones of its owner."""
-    remove(t.queues, len(t.managers) + j)
+    rings.remove(t.queues, len(t.managers) + j)

@@ -1,17 +1,17 @@
 """Jobs that run in imprecise calendars: how they start and end, and what happens when their slots are over.
 
-See `kernels.managers`. Where nodes fail, users give up or jobs wait for others there are `Outages`; else None
-stands for them, and nothing that they need is compiled.
+See `kernels.managers`. Where nodes fail there are `Outages`; else None stands for them, and nothing that they
+need is compiled.
 """
 
 from __future__ import annotations
 
 import math
 
-from gridsched.engine import heap
+from gridsched.engine import heap, rings
 from gridsched.engine.checkpoints import work_done
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import notify_end, notify_start
+from gridsched.engine.job_lifecycle import Fate, note_end, note_start
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
@@ -21,14 +21,12 @@ from gridsched.systems.calendars.kernels.bookings import (
     Status,
     end_wait,
     hold_of,
-    jobs_on,
     length,
     let_wait,
     nodes_on,
     parts_of,
     push_again,
     release,
-    remove,
     tell_released,
 )
 from gridsched.systems.calendars.kernels.placing import place_anew, place_earliest
@@ -61,9 +59,7 @@ def _start(t: ManagerTree, o: Outages | None, j: int) -> None:
         take_processors(t, o, j)
     if plan["first"] < 0:
         plan["first"] = plan["start"]
-        if o is not None:
-            o.lifecycles.jobs[j]["started"] = 1
-            notify_start(o.lifecycles, j, plan["start"])
+    note_start(t.lifecycles, j, plan["start"])
     speed = t.managers[plan["place"]]["speed"]
     if speed != plan["speed"]:
         plan["left"] = math.ceil(plan["left"] * plan["speed"] / speed)
@@ -78,7 +74,7 @@ def start_planned(t: ManagerTree, o: Outages | None, now: int) -> None:
         return
     planned = FOREVER
     for m in range(len(t.managers)):
-        for j in jobs_on(t.queues, m):
+        for j in rings.items(t.queues, m):
             if t.plans[j]["start"] == now:
                 _start(t, o, j)
             else:
@@ -124,7 +120,7 @@ def stop(t: ManagerTree, o: Outages | None, j: int, now: int, work: int, holds_s
         if is_early:
             calendar.change(t.calendars, k, begin, plan["end"], nodes)
             tell_released(t, k, True)
-        remove(t.holds, hold_of(t, j, k))
+        rings.remove(t.holds, hold_of(t, j, k))
         if k == home:
             t.clusters[k]["local_work"] += nodes * elapsed
         else:
@@ -134,18 +130,17 @@ def stop(t: ManagerTree, o: Outages | None, j: int, now: int, work: int, holds_s
 
 
 @noinline
-def finish(t: ManagerTree, o: Outages | None, j: int, status: int, now: int) -> None:
+def finish(t: ManagerTree, j: int, status: int, now: int, fate: int) -> None:
     """Let a job that has run be done with."""
     t.plans[j]["status"] = status
-    if o is not None:
-        notify_end(o.lifecycles, j, now, True)
+    note_end(t.lifecycles, j, now, fate)
 
 
 @noinline
 def complete(t: ManagerTree, o: Outages | None, now: int) -> int:
     """Completions of this instant; how many jobs run on beyond their slots, which are put into `todo`."""
     overruns = 0
-    while t.counts[0]["ending"] > 0 and t.events[0]["key"] == now:
+    while heap.first_time(t.events, t.counts[0]["ending"]) == now:
         j = t.events[0]["job"]
         t.counts[0]["ending"] = heap.pop(t.events, t.counts[0]["ending"])
         if t.plans[j]["start"] + length(t, j) > now:
@@ -153,7 +148,7 @@ def complete(t: ManagerTree, o: Outages | None, now: int) -> int:
             overruns += 1
         else:
             stop(t, o, j, now, t.plans[j]["left"], True)
-            finish(t, o, j, Status.DONE, now)
+            finish(t, j, Status.DONE, now, Fate.COMPLETED)
     if o is not None:
         settle(t, o, now, False)
     return overruns
@@ -187,7 +182,7 @@ def _lacks(t: ManagerTree, o: Outages | None, j: int, now: int) -> bool:
     """Whether a cluster has too few nodes in the slot that begins now for a job, even if others give way."""
     for k in parts_of(t, j):
         nodes = calendar.available_at(t.calendars, k, now)
-        for other in jobs_on(t.holds, k):
+        for other in rings.items(t.holds, k):
             if _can_be_displaced(t, other, now):
                 nodes += nodes_on(t, other, k)
         if nodes < _lacking(t, o, j, k, now):
@@ -204,7 +199,7 @@ def _displace(t: ManagerTree, o: Outages | None, j: int, now: int) -> int:
     displaced = 0
     for k in parts_of(t, j):
         if calendar.available_at(t.calendars, k, now) < _lacking(t, o, j, k, now):
-            for other in jobs_on(t.holds, k):
+            for other in rings.items(t.holds, k):
                 if _can_be_displaced(t, other, now):
                     displaced = push_again(t, displaced, other)
                     release(t, other)
@@ -235,9 +230,8 @@ def _break_off(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
         let_wait(t, j)
     else:
         t.counts[0]["killed"] += 1
-        if o is not None:
-            o.lifecycles.jobs[j]["failed"] = True
-        finish(t, o, j, Status.KILLED, now)
+        t.lifecycles.jobs[j]["failed"] = True
+        finish(t, j, Status.KILLED, now, Fate.COMPLETED)
 
 
 @noinline

@@ -21,14 +21,13 @@ At one instant happens, in this order:
 9. jobs that became eligible or were submitted make their requests;
 10. starts.
 
-Where no nodes fail, no users give up and no jobs wait for others, `outages` are None, and nothing of what
-they need is compiled.
+Where no nodes fail, `outages` are None, and nothing of what they need is compiled.
 """
 
 from __future__ import annotations
 
+from gridsched.engine import heap, rings
 from gridsched.engine.jit import jit, noinline
-from gridsched.engine.job_lifecycle import next_of_lifecycles
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.calendars.kernels import calendar
@@ -39,14 +38,19 @@ from gridsched.systems.calendars.kernels.bookings import (
     Status,
     book,
     is_leaf,
-    jobs_on,
     nodes_on,
     row_offset,
     tell_old_released,
     tell_released,
 )
 from gridsched.systems.calendars.kernels.executions import complete, overrun, start_planned
-from gridsched.systems.calendars.kernels.outages import drop_timers, live, place_again, process_events
+from gridsched.systems.calendars.kernels.outages import (
+    live,
+    next_entry,
+    next_event,
+    place_again,
+    process_events,
+)
 from gridsched.systems.calendars.kernels.placing import begin_search, commit, search
 from gridsched.systems.calendars.kernels.processors import Outages, settle
 from gridsched.systems.calendars.kernels.requests import request
@@ -60,7 +64,7 @@ def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
     c = t.calendars
     level, number = calendar.slot_at(c, begin)
     used = c.rows[k]["nodes"] - c.free[k, calendar.place_of(c, level, number)]
-    for j in jobs_on(t.holds, k):
+    for j in rings.items(t.holds, k):
         if used <= 0:
             break
         plan = t.plans[j]
@@ -137,7 +141,7 @@ def _move_forward(t: ManagerTree, now: int, has_split: bool) -> None:
         manager = t.managers[m]
         if (has_split or manager["freed"]) and (manager["loose"] or manager["shadow"] >= 0):
             manager["loose"] = False
-            for j in jobs_on(t.queues, m):
+            for j in rings.items(t.queues, m):
                 if t.plans[j]["group"] == Group.ORDINARY and t.plans[j]["start"] < FOREVER:
                     _move(t, j, m, begin)
     for m in t.order:
@@ -157,43 +161,17 @@ def _refresh(t: ManagerTree, now: int) -> None:
                 manager["refresh"] += manager["period"]
 
 
-# --- submissions ----------------------------------------------------------------------------------
-
-
-@noinline
-def _next_entry(t: ManagerTree, o: Outages | None) -> int:
-    """When a job is submitted or becomes eligible next, or its user gives up; FOREVER if never."""
-    if o is not None:
-        drop_timers(o)
-        return next_of_lifecycles(o.lifecycles)
-    arrival = t.counts[0]["arrival"]
-    return t.jobs[arrival]["submit"] if arrival < len(t.jobs) else FOREVER
-
-
-@noinline
-def _enter(t: ManagerTree, o: Outages | None, now: int) -> int:
-    """List the jobs that make their requests now in `entering`; return how many they are."""
-    if o is not None:
-        return live(t, o, now)
-    count = 0
-    while _next_entry(t, o) == now:
-        t.entering[count] = t.counts[0]["arrival"]
-        t.counts[0]["arrival"] += 1
-        count += 1
-    return count
-
-
 # --- the clock ------------------------------------------------------------------------------------
 
 
 @noinline
 def _is_over(t: ManagerTree, o: Outages | None) -> bool:
     """Whether all is done, or those who wait will never have a place."""
-    if _next_entry(t, o) < FOREVER or t.counts[0]["ending"] > 0:
+    if next_entry(t) < FOREVER or t.counts[0]["ending"] > 0:
         return False
     for m in range(len(t.managers)):
-        for j in jobs_on(t.queues, m):
-            if o is None or t.counts[0]["event"] < len(o.events) or t.plans[j]["place"] >= 0:
+        for j in rings.items(t.queues, m):
+            if next_event(t, o) < FOREVER or t.plans[j]["place"] >= 0:
                 return False
     return True
 
@@ -201,11 +179,8 @@ def _is_over(t: ManagerTree, o: Outages | None) -> bool:
 @noinline
 def _next(t: ManagerTree, o: Outages | None) -> int:
     """Time of the next entry, end, planned start, split, update of shadow calendars, or event of outages."""
-    now = min(_next_entry(t, o), t.counts[0]["planned"], calendar.next_split(t.calendars))
-    if t.counts[0]["ending"] > 0:
-        now = min(now, t.events[0]["key"])
-    if o is not None and t.counts[0]["event"] < len(o.events):
-        now = min(now, o.events[t.counts[0]["event"]]["time"])
+    now = min(next_entry(t), t.counts[0]["planned"], calendar.next_split(t.calendars), next_event(t, o))
+    now = min(now, heap.first_time(t.events, t.counts[0]["ending"]))
     for m in t.order:
         now = min(now, t.managers[m]["refresh"])
     return now
@@ -220,7 +195,7 @@ def _instant(t: ManagerTree, o: Outages | None, now: int) -> None:
     overrun(t, o, now, overruns)
     if o is not None:
         process_events(t, o, now)
-    entered = _enter(t, o, now)
+    entered = live(t, now)
     if o is not None:
         place_again(t, now)
     _refresh(t, now)
@@ -228,7 +203,7 @@ def _instant(t: ManagerTree, o: Outages | None, now: int) -> None:
     for position in range(entered):
         # Some may be too large for all clusters together, or have left again
         if t.plans[t.entering[position]]["status"] == Status.ABSENT:
-            request(t, o, t.entering[position], now)
+            request(t, t.entering[position], now)
     start_planned(t, o, now)
 
 

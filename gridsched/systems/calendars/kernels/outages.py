@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from gridsched.engine import heap
+from gridsched.engine import heap, rings
 from gridsched.engine.checkpoints import saved_work
 from gridsched.engine.jit import noinline
 from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles
@@ -21,7 +21,6 @@ from gridsched.systems.calendars.kernels.bookings import (
     Status,
     end_wait,
     is_leaf,
-    jobs_on,
     let_wait,
     push_again,
     release,
@@ -47,30 +46,17 @@ class Step(IntEnum):
 
 
 @noinline
-def _forget_end(t: ManagerTree, j: int) -> None:
-    """Take a job out of the heap of ends."""
-    size = 0
-    for position in range(t.counts[0]["ending"]):
-        key = t.events[position]["key"]
-        other = t.events[position]["job"]
-        if other != j:
-            size = heap.push(t.events, size, key, other)
-    t.counts[0]["ending"] = size
-
-
-@noinline
 def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     """Kill a job on a cluster whose nodes are out; it waits for a new place unless it is lost."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
     saved = saved_work(now - plan["start"], holder["interval"], holder["cost"])
     stop(t, o, j, now, saved, True)
-    _forget_end(t, j)
+    t.counts[0]["ending"] = heap.without(t.events, t.counts[0]["ending"], j)
     t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
     plan["killed"] += 1
     if o.capacities[k]["requeue"] == Requeue.LOST:
-        o.lifecycles.jobs[j]["fate"] = Fate.LOST
-        finish(t, o, j, Status.GONE, now)
+        finish(t, j, Status.GONE, now, Fate.LOST)
         return
     plan["group"] = Group.KILLED if o.capacities[k]["requeue"] == Requeue.PLACE else Group.KILLED_LAST
     leave_without_place(t, j)
@@ -101,12 +87,9 @@ def _count_nodes(t: ManagerTree, o: Outages) -> None:
 def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
     """Whether a waiting job holds a slot of a cluster that has fewer nodes than jobs hold."""
     c = t.calendars
-    time = t.plans[j]["start"]
-    while time < t.plans[j]["end"]:
-        level, number = calendar.slot_at(c, time)
+    for level, number in calendar.slots_in(c, t.plans[j]["start"], t.plans[j]["end"]):
         if c.free[k, calendar.place_of(c, level, number)] < 0:
             return True
-        time = calendar.begins(c, level, number + 1)
     return False
 
 
@@ -114,7 +97,7 @@ def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
 def _displace(t: ManagerTree, k: int) -> None:
     """Take the waiting jobs of a cluster out of their slots of which one is overdrawn."""
     number = 0
-    for j in jobs_on(t.holds, k):
+    for j in rings.items(t.holds, k):
         if t.plans[j]["status"] == Status.WAITING and _is_overdrawn(t, j, k):
             t.todo[number] = j
             number += 1
@@ -154,13 +137,21 @@ def _apply(t: ManagerTree, o: Outages, e: int, step: int, now: int) -> None:
 
 
 @noinline
+def next_event(t: ManagerTree, o: Outages | None) -> int:
+    """Time of the next event of outages; FOREVER if there is none."""
+    if o is None or t.counts[0]["event"] == len(o.events):
+        return FOREVER
+    return o.events[t.counts[0]["event"]]["time"]
+
+
+@noinline
 def process_events(t: ManagerTree, o: Outages, now: int) -> None:
     """All that happens to outages at this instant."""
     counts = t.counts[0]
     first = counts["event"]
-    while counts["event"] < len(o.events) and o.events[counts["event"]]["time"] == now:
+    while next_event(t, o) == now:
         event = o.events[counts["event"]]
-        _apply(t, o, event["closing"], event["step"], now)
+        _apply(t, o, event["outage"], event["kind"], now)
         counts["event"] += 1
     counts["happened"] = counts["event"] > first
     if counts["happened"]:
@@ -178,7 +169,7 @@ def place_again(t: ManagerTree, now: int) -> None:
     begin = calendar.boundary(t.calendars, now)
     size = 0
     for m in range(len(t.managers)):
-        for j in jobs_on(t.queues, m):
+        for j in rings.items(t.queues, m):
             if t.plans[j]["place"] < 0:
                 size = push_again(t, size, j)
     while size > 0:
@@ -213,23 +204,27 @@ def _leave(t: ManagerTree, j: int) -> None:
 
 
 @noinline
-def live(t: ManagerTree, o: Outages, now: int) -> int:
+def live(t: ManagerTree, now: int) -> int:
     """Let jobs enter, and users give up; how many are in `entering`, of which some may have left again."""
     count = 0
-    while next_of_lifecycles(o.lifecycles) == now:
-        count += let_enter(o.lifecycles, now, t.entering[count:])
-        for position in range(let_give_up(o.lifecycles, now, t.todo)):
+    while next_of_lifecycles(t.lifecycles) == now:
+        count += let_enter(t.lifecycles, now, t.entering[count:])
+        for position in range(let_give_up(t.lifecycles, now, t.todo)):
             _leave(t, t.todo[position])
     return count
 
 
 @noinline
-def drop_timers(o: Outages) -> None:
-    """Drop the next timers if they are of jobs to which nothing can happen any more."""
-    a = o.lifecycles
+def next_entry(t: ManagerTree) -> int:
+    """When a job is submitted or becomes eligible next, or its user gives up; FOREVER if never.
+
+    Timers of jobs to which nothing can happen any more are dropped.
+    """
+    a = t.lifecycles
     while a.state[0]["timers"] > 0:
         item = a.timers[0]["job"]
         job = a.jobs[item % len(a.jobs)]
         if job["fate"] == Fate.COMPLETED and (item < len(a.jobs) or not job["started"]):
             break
         a.state[0]["timers"] = heap.pop(a.timers, a.state[0]["timers"])
+    return next_of_lifecycles(a)

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridsched.engine import rings
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import Lifecycles
+from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
     ManagerTree,
     Status,
-    jobs_on,
     nodes_on,
     parts_of,
     tell_released,
@@ -44,9 +44,6 @@ CLOSING = np.dtype(
 )
 """An outage."""
 
-EVENT = np.dtype([("time", np.int64), ("step", np.int64), ("closing", np.int64)])
-"""Something that happens to an outage, value of `outages.Step`."""
-
 CAPACITY = np.dtype(
     [
         ("first", np.int64),  # where its processors begin, counted over all clusters
@@ -60,11 +57,10 @@ CAPACITY = np.dtype(
 
 
 class Outages(NamedTuple):
-    """Outages, processors, and the lifecycles of the jobs."""
+    """Outages and processors."""
 
-    lifecycles: Lifecycles
     closings: Any  # CLOSING[...]
-    events: Any  # EVENT[...], by time and step
+    events: Any  # job_outcomes.OUTAGE_EVENT[...], of kinds `outages.Step`
     capacities: Any  # CAPACITY[clusters]
     owner: Any = column(np.int64, "processors", fill=NOWHERE)  # the job that runs there; NOWHERE
     mark: Any = column(np.int64, "processors")  # whether it is out, scratch
@@ -142,27 +138,24 @@ def _hold_again(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     if plan["status"] != Status.RUNNING or not _crosses(t, o, j, k, now):
         calendar.change(c, k, time, plan["end"], -nodes)
         return
-    while time < plan["end"]:
-        level, number = calendar.slot_at(c, time)
-        begin, end = calendar.span_of(c, time)
+    for level, number in calendar.slots_in(c, time, plan["end"]):
+        begin, end = calendar.begins(c, level, number), calendar.begins(c, level, number + 1)
         c.free[k, calendar.place_of(c, level, number)] -= nodes - own_out(t, o, j, k, begin, end)
-        time = end
 
 
 @noinline
 def _make_up(t: ManagerTree, o: Outages, k: int, now: int) -> None:
     """Make up the calendar of a cluster anew, from the first slot on that begins now or later."""
     c = t.calendars
-    level, number = calendar.slot_at(c, calendar.boundary(c, now))
-    while not calendar.is_empty_from(c, level, number):
-        begin = calendar.begins(c, level, number)
-        end = calendar.begins(c, level, number + 1)
+    for level, number in calendar.slots_in(c, calendar.boundary(c, now), FOREVER):
+        if calendar.is_empty_from(c, level, number):
+            break
+        begin, end = calendar.begins(c, level, number), calendar.begins(c, level, number + 1)
         up = c.rows[k]["nodes"]
         if _touches_window(t, o, k, begin, end):
             up = mark_out(t, o, k, begin, end)
         c.free[k, calendar.place_of(c, level, number)] = up
-        level, number = calendar.slot_after(c, level, number)
-    for j in jobs_on(t.holds, k):
+    for j in rings.items(t.holds, k):
         _hold_again(t, o, j, k, now)
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import cluster_state, heap, line, running
+from gridsched.engine import cluster_state, heap, job_lifecycle, line, rings, running
 from gridsched.engine.checkpoints import saved_work, with_checkpoints, work_done
-from gridsched.engine.jit import as_int64, inline, noinline, shift
-from gridsched.engine.job_lifecycle import notify_end, notify_start
+from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
@@ -33,29 +32,21 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     line_of,
     mark_dirty,
     offered,
+    part_on,
     set_due,
     whole,
 )
 
-
-@inline
-def _without(entries: Any, size: int, job: int) -> int:
-    """Take the entry of a job out of a heap; return the new size."""
-    kept = 0
-    for k in range(size):
-        if entries[k]["job"] != job:
-            # what is kept is a heap in front of this entry
-            kept = heap.push(entries, kept, entries[k]["key"], entries[k]["job"])
-    return kept
+_COMPLETED = int(job_lifecycle.Fate.COMPLETED)
 
 
 @inline
-def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
-    """Let a job be done."""
-    g.progress[j]["state"] = FINISHED
+def finish(g: DynamicGridArrays, j: int, now: int, state: int, fate: int) -> None:
+    """Let a job that has run be done with."""
+    g.progress[j]["state"] = state
     g.progress[j]["finish"] = now
     g.clock[0]["present"] -= 1
-    notify_end(g.lifecycles, j, now, True)
+    job_lifecycle.note_end(g.lifecycles, j, now, fate)
 
 
 @noinline
@@ -64,8 +55,16 @@ def note_start(g: DynamicGridArrays, j: int, now: int, state: int) -> None:
     g.progress[j]["state"] = state
     if g.progress[j]["start"] == NOBODY:
         g.progress[j]["start"] = now
-        g.lifecycles.jobs[j]["started"] = 1
-        notify_start(g.lifecycles, j, now)
+    job_lifecycle.note_start(g.lifecycles, j, now)
+
+
+@noinline
+def let_wait(g: DynamicGridArrays, row: int, j: int, estimate: int) -> None:
+    """Let a job wait in NJ or CJ."""
+    g.progress[j]["state"] = GRID_QUEUE
+    queue = by_reference(line.row(g.grid_queues, row))
+    line.append(queue, j, g.requests[j]["processors"], line.as_column(estimate))
+    g.queued[row] += 1
 
 
 @noinline
@@ -118,16 +117,16 @@ def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOption
         j = c.events[0]["job"]
         cluster_state.complete(c, now, o.overrun, True)
         _end_local(g, j, i, now, now - g.starts[j], False)
-        _finish(g, j, now)
+        finish(g, j, now, FINISHED, _COMPLETED)
     set_due(g, i)
 
 
 @noinline
-def kill_local(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
-    """Take a local job off its processors; what its last checkpoint has is kept."""
+def break_off_local(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
+    """Take a local job off its processors before its end; what its last checkpoint has is kept."""
     i, job = g.requests[j]["home"], g.progress[j]
     start, estimate = g.starts[j], as_int64(g.jobs[j]["estimate"])
-    g.state[i, 0]["ending"] = _without(g.local_ends[i], g.state[i, 0]["ending"], j)
+    g.state[i, 0]["ending"] = heap.without(g.local_ends[i], g.state[i, 0]["ending"], j)
     processors = as_int64(g.jobs[j]["processors"])
     g.state[i, 0]["free"] += processors
     forget(g, i, j, expected_end(start, estimate, o.overrun, now), processors)
@@ -151,47 +150,37 @@ def share(clusters: int, o: DynamicGridOptions) -> int:
     return o.scale if clusters == 1 else UNIT
 
 
+@inline
+def _new_part(g: DynamicGridArrays, j: int, i: int) -> int:
+    """An unused part, for no tasks of a job on a cluster."""
+    link = g.chains[len(g.requests)]["after"]
+    p = int(g.chains[link]["item"])
+    rings.remove(g.chains, link)
+    rings.insert(g.chains, link, j)
+    rings.insert(g.sites, len(g.clusters) + p, i)
+    g.progress[j]["clusters"] += 1
+    g.clock[0]["parts"] += 1
+    # the first one is never used
+    g.parts[p] = g.parts[0]
+    g.parts[p]["job"] = j
+    g.parts[p]["cluster"] = i
+    return p
+
+
 @noinline
 def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> int:
     """Let a job have tasks on a cluster, in addition to those that it may have there; return the part."""
-    job, cluster = g.progress[j], g.clusters[i]
-    last = NOBODY
-    p = job["part"]
-    while p != NOBODY and g.parts[p]["cluster"] != i:
-        last = p
-        p = g.parts[p]["next"]
+    p = part_on(g, j, i)
     if p == NOBODY:
         p = _new_part(g, j, i)
-        if last == NOBODY:
-            job["part"] = p
-        else:
-            g.parts[last]["next"] = p
-        job["clusters"] += 1
-        g.sites[i, cluster["parts"]] = p
-        cluster["parts"] += 1
     part = g.parts[p]
     more = whole(g, i, part["tasks"] + tasks) - part["processors"]
     part["tasks"] += tasks
     part["processors"] += more
     g.state[i, 0]["free"] -= more
-    cluster["grid"] += more
+    g.clusters[i]["grid"] += more
     mark_dirty(g, i)
-    return int(p)
-
-
-@inline
-def _new_part(g: DynamicGridArrays, j: int, i: int) -> int:
-    """An unused part, for no tasks of a job on a cluster."""
-    clock = g.clock[0]
-    p = clock["spare"]
-    part = g.parts[p]
-    clock["spare"] = part["next"]
-    clock["parts"] += 1
-    # the first one is never used
-    g.parts[p] = g.parts[0]
-    part["job"] = j
-    part["cluster"] = i
-    return int(p)
+    return p
 
 
 @inline
@@ -203,51 +192,36 @@ def left_by(part: Any) -> int:
 @noinline
 def _unlink(g: DynamicGridArrays, p: int) -> None:
     """Let a part be none of its job and its cluster any more, whose processors it has still."""
-    part = g.parts[p]
-    i, job = part["cluster"], g.progress[part["job"]]
-    sites, cluster = g.sites[i], g.clusters[i]
-    place = 0
-    while sites[place] != p:
-        place += 1
-    cluster["parts"] -= 1
-    shift(sites, place, place + 1, cluster["parts"] - place)
-    cluster["grid"] -= left_by(part)
-    if job["part"] == p:
-        job["part"] = part["next"]
-    else:
-        before = job["part"]
-        while g.parts[before]["next"] != p:
-            before = g.parts[before]["next"]
-        g.parts[before]["next"] = part["next"]
-    job["clusters"] -= 1
+    i = g.parts[p]["cluster"]
+    rings.remove(g.chains, len(g.requests) + p)
+    rings.remove(g.sites, len(g.clusters) + p)
+    g.clusters[i]["grid"] -= left_by(g.parts[p])
+    g.progress[g.parts[p]["job"]]["clusters"] -= 1
     mark_dirty(g, i)
 
 
 @noinline
 def _free_part(g: DynamicGridArrays, p: int, holder: int) -> None:
     """Give back the processors of a part, which its cluster knows under a holder's number."""
-    clock, part = g.clock[0], g.parts[p]
+    part, unused = g.parts[p], len(g.requests)
     hand_over(g, g.outages, part["cluster"], holder, NOBODY)
     g.state[part["cluster"], 0]["free"] += left_by(part)
     g.clusters[part["cluster"]]["loose"] += part["closed"]
-    part["next"] = clock["spare"]
-    clock["spare"] = p
-    clock["parts"] -= 1
+    rings.insert(g.chains, unused + p, g.chains[unused]["after"])
+    g.clock[0]["parts"] -= 1
 
 
 @noinline
 def drop_all(g: DynamicGridArrays, j: int, now: int) -> None:
     """Take all parts of a job off their clusters, and let its proxies end."""
     job = g.progress[j]
-    while job["part"] != NOBODY:
-        p = job["part"]
+    for p in rings.items(g.chains, j):
         _unlink(g, p)
         _free_part(g, p, j)
-    k = job["proxy"]
-    while k != NOBODY:
-        g.proxies[k]["end"] = now
-        k = g.proxies[k]["before"]
-    job["proxy"] = NOBODY
+    while job["proxy"] != NOBODY:
+        proxy = g.proxies[job["proxy"]]
+        proxy["end"] = now
+        job["proxy"] = proxy["before"]
 
 
 @inline
@@ -280,14 +254,12 @@ def _set_rates(g: DynamicGridArrays, j: int) -> None:
     """Let a job be as fast as its slowest cluster, and save its work as often as the most careful one."""
     job = g.progress[j]
     pace, interval, pause = FOREVER, FOREVER, 0
-    p = job["part"]
-    while p != NOBODY:
+    for p in rings.items(g.chains, j):
         cluster = g.clusters[g.parts[p]["cluster"]]
         pace = min(pace, cluster["pace"])
         if cluster["interval"] > 0:
             interval = min(interval, cluster["interval"])
         pause = max(pause, cluster["pause"])
-        p = g.parts[p]["next"]
     job["pace"] = pace
     job["interval"] = interval if interval < FOREVER else 0
     job["pause"] = pause
@@ -307,10 +279,8 @@ def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGri
     length = expected_length(g, j, job["clusters"], job["pace"], o)
     job["length"] = with_checkpoints(length, job["interval"], job["pause"])
     job["expected"] = job["resume"] + job["length"]
-    p = job["part"]
-    while p != NOBODY:
+    for p in rings.items(g.chains, j):
         expect(g, g.parts[p]["cluster"], j, job["expected"], g.parts[p]["processors"])
-        p = g.parts[p]["next"]
 
 
 @noinline
@@ -321,8 +291,7 @@ def _end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicG
     done = work_done(seconds, job["interval"], job["pause"])
     if killed:
         done = saved_work(seconds, job["interval"], job["pause"])
-    p = job["part"]
-    while p != NOBODY:
+    for p in rings.items(g.chains, j):
         part = g.parts[p]
         i, processors, tasks = part["cluster"], part["processors"], part["tasks"]
         if job["begin"] < job["resume"]:
@@ -331,7 +300,6 @@ def _end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicG
             write(g, j, i, processors, tasks, job["resume"], now, False, killed)
         forget(g, i, j, job["expected"], processors)
         mark_dirty(g, i)
-        p = part["next"]
     job["executed"] += seconds
     job["kept"] += done if killed else seconds
     if job["clusters"] > 1:
@@ -359,13 +327,13 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     for i in range(len(g.clusters)):
         if g.clusters[i]["due"] == now:
             _complete_local(g, i, now, o)
-    while clock["ending"] > 0 and g.ends[0]["key"] == now:
+    while heap.first_time(g.ends, clock["ending"]) == now:
         j = g.ends[0]["job"]
         clock["ending"] = heap.pop(g.ends, clock["ending"])
         _end_spell(g, j, now, False, o)
         drop_all(g, j, now)
-        _finish(g, j, now)
-    while clock["moving"] > 0 and g.moves[0]["key"] == now:
+        finish(g, j, now, FINISHED, _COMPLETED)
+    while heap.first_time(g.moves, clock["moving"]) == now:
         p = g.moves[0]["job"]
         clock["moving"] = heap.pop(g.moves, clock["moving"])
         _arrive(g, p, now)
@@ -385,14 +353,12 @@ def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> No
             continue
         job["expected"] = expected_end(job["resume"], job["length"], o.overrun, now + 1)
         g.clock[0]["corrections"] += 1
-        p = job["part"]
-        while p != NOBODY:
+        for p in rings.items(g.chains, j):
             there, processors = g.parts[p]["cluster"], g.parts[p]["processors"]
             forget(g, there, j, now, processors)
             expect(g, there, j, job["expected"], processors)
             if o.looks:
                 mark_dirty(g, there)
-            p = g.parts[p]["next"]
     set_due(g, i)
 
 
@@ -444,23 +410,19 @@ def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> boo
     The tasks that clusters will have of it stand in `scratch[2]`, those of them that stay in `scratch[3]`.
     """
     g.scratch[2:4, :] = 0
-    p = g.progress[j]["part"]
-    while p != NOBODY:
+    for p in rings.items(g.chains, j):
         part = g.parts[p]
         i, leaves = part["cluster"], is_wanted(g, p)
         g.clusters[i]["evictions"] += leaves
         part["target"] = NOBODY if leaves else i
         g.scratch[2:4, i] = 0 if leaves else part["tasks"]
-        p = part["next"]
-    p = g.progress[j]["part"]
-    while p != NOBODY:
+    for p in rings.items(g.chains, j):
         if g.parts[p]["target"] == NOBODY:
             t = _find_neighbour(g, p, o) if o.migrates else NOBODY
             if t == NOBODY:
                 return False
             g.parts[p]["target"] = t
             g.scratch[2, t] += g.parts[p]["tasks"]
-        p = g.parts[p]["next"]
     return True
 
 
@@ -505,9 +467,7 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
     job = g.progress[j]
     moved = g.scratch[2].sum() - g.scratch[3].sum()
     cost = cost_of(moved, o.migration_cost)
-    p = job["part"]
-    while p != NOBODY:
-        following = g.parts[p]["next"]
+    for p in rings.items(g.chains, j):
         i, t, tasks = g.parts[p]["cluster"], g.parts[p]["target"], g.parts[p]["tasks"]
         if t != i:
             _unlink(g, p)
@@ -520,7 +480,6 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
             g.clusters[t]["tasks_in"] += tasks
             # those that join others stay with them
             g.parts[add_part(g, j, t, tasks)]["target"] = t
-        p = following
     job["migrations"] += 1
     job["tasks_moved"] += moved
     begin_spell(g, j, now, cost, o)
@@ -532,15 +491,12 @@ def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> No
     job, request = g.progress[j], g.requests[j]
     drop_all(g, j, now)
     job["suspensions"] += 1
-    job["state"] = GRID_QUEUE
     if not o.keeps:
         job["left"] = request["run"] * o.work
         job["served"] = 0
         job["kept"] = 0
         job["kept_from"] = now
-    queue = by_reference(line.row(g.grid_queues, IN_PROGRESS))
-    line.append(queue, j, request["processors"], line.as_column(request["estimate"]))
-    g.clock[0]["in_progress"] += 1
+    let_wait(g, IN_PROGRESS, j, request["estimate"])
     g.clock[0]["retest"] = 1
 
 
@@ -548,7 +504,7 @@ def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> No
 def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
     """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
     found = _find_neighbours(g, j, o)
-    g.clock[0]["ending"] = _without(g.ends, g.clock[0]["ending"], j)
+    g.clock[0]["ending"] = heap.without(g.ends, g.clock[0]["ending"], j)
     _end_spell(g, j, now, False, o)
     if found:
         _migrate(g, j, now, o)
@@ -558,18 +514,18 @@ def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions)
 
 
 @noinline
-def kill_grid(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
-    """Stop a grid job, a site of which has failed, in a superstep or while its tasks move."""
+def break_off_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
+    """Stop a grid job in a superstep or while its tasks move; what it saved is kept."""
     clock = g.clock[0]
     k = 0
     while k < clock["moving"]:
         until, p = g.moves[k]["key"], g.moves[k]["job"]
         if g.parts[p]["job"] == j:
             g.segments[g.parts[p]["segment"]]["end"] = now
-            clock["moving"] = _without(g.moves, clock["moving"], p)
+            clock["moving"] = heap.without(g.moves, clock["moving"], p)
             _arrive(g, p, until)
             k = 0
         else:
             k += 1
-    clock["ending"] = _without(g.ends, clock["ending"], j)
+    clock["ending"] = heap.without(g.ends, clock["ending"], j)
     _end_spell(g, j, now, True, o)

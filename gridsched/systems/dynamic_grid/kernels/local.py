@@ -10,15 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import counted, first_come, line, passes, running
+from gridsched.engine import counted, first_come, line, passes, rings, running
 from gridsched.engine.checkpoints import with_checkpoints
-from gridsched.engine.clusters import Order
+from gridsched.engine.clusters import Order, sort_key
 from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST, Backfilling
 from gridsched.engine.reference import by_reference
-from gridsched.systems.dynamic_grid.kernels.jobs import boundary, evict, is_wanted, left_by, note_start
+from gridsched.systems.dynamic_grid.kernels.jobs import (
+    boundary,
+    evict,
+    is_wanted,
+    left_by,
+    let_wait,
+    note_start,
+)
 from gridsched.systems.dynamic_grid.kernels.state import (
-    GRID_QUEUE,
     LOCAL_QUEUE,
     LOCAL_RUN,
     NEW,
@@ -34,9 +40,6 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
-_SHORTEST = int(Order.SHORTEST)
-_SMALLEST = int(Order.SMALLEST)
-_AREA = int(Order.SMALLEST_AREA)
 _SCORE = int(Order.SCORE)
 
 _WAIT, _YIELD, _SEND = 0, 1, 2
@@ -45,8 +48,8 @@ _WAIT, _YIELD, _SEND = 0, 1, 2
 @inline
 def unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
-    for k in range(g.clusters[i]["parts"]):
-        g.parts[g.sites[i, k]]["marked"] = 0
+    for p in rings.items(g.sites, i):
+        g.parts[p]["marked"] = 0
     g.clusters[i]["yielding"] = 0
 
 
@@ -111,19 +114,6 @@ def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions,
     return int(c.candidates[0]["job"])
 
 
-@inline
-def _key(g: DynamicGridArrays, j: int, order: int) -> float:
-    """What an order that does not change with time sorts by, smallest first."""
-    estimate, processors = float(g.jobs[j]["estimate"]), float(g.jobs[j]["processors"])
-    if order == _SHORTEST:
-        return estimate
-    if order == _SMALLEST:
-        return processors
-    if order == _AREA:
-        return estimate * processors
-    return float(g.progress[j]["entry"])
-
-
 @noinline
 def enter(g: DynamicGridArrays, i: int, j: int, last: bool) -> None:
     """Let a job wait in a local queue, behind all others where that is in order of entry, or where it was."""
@@ -135,8 +125,9 @@ def enter(g: DynamicGridArrays, i: int, j: int, last: bool) -> None:
     g.jobs[j]["run"] = with_checkpoints(job["work"], cluster["interval"], cluster["pause"])
     estimate = with_checkpoints(job["guess"], cluster["interval"], cluster["pause"])
     g.jobs[j]["estimate"] = min(LARGEST, estimate)
-    g.queue_key[j] = _key(g, j, policy["order"])
-    g.order_key[j] = _key(g, j, policy["backfill_order"])
+    estimate, processors = as_int64(g.jobs[j]["estimate"]), as_int64(g.jobs[j]["processors"])
+    g.queue_key[j] = sort_key(policy["order"], job["entry"], estimate, processors)
+    g.order_key[j] = sort_key(policy["backfill_order"], job["entry"], estimate, processors)
     if g.policies[i]["first_come"]:
         first_come.enter(by_reference(line_of(g, i)), j)
     else:
@@ -189,19 +180,15 @@ def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -
     """
     chosen = NOBODY
     best = 0
-    for k in range(g.clusters[i]["parts"] - 1, -1, -1):
-        p = g.sites[i, k]
+    for p in rings.items(g.sites, i):
         size = left_by(g.parts[p])
-        if g.parts[p]["marked"] != 0:
-            continue
-        if o.latest_victim:
-            return int(p)
         suffices = size >= missing
-        better = size < best if suffices else size > best
-        if chosen == NOBODY or (better if suffices == (best >= missing) else suffices):
+        better = size <= best if suffices else size >= best
+        better = better if suffices == (best >= missing) else suffices
+        if g.parts[p]["marked"] == 0 and (chosen == NOBODY or o.latest_victim or better):
             chosen = p
             best = size
-    return int(chosen)
+    return chosen
 
 
 @noinline
@@ -212,10 +199,9 @@ def _ask_for_place(g: DynamicGridArrays, i: int, j: int, now: int, o: DynamicGri
     if g.progress[j]["yielded"] == NOBODY:
         g.progress[j]["yielded"] = now
     missing = as_int64(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - cluster["leaving"]
-    for k in range(cluster["parts"]):
-        part = g.parts[g.sites[i, k]]
-        if part["marked"] != 0:
-            missing -= left_by(part)
+    for p in rings.items(g.sites, i):
+        if g.parts[p]["marked"] != 0:
+            missing -= left_by(g.parts[p])
     while missing > 0:
         part = g.parts[_victim(g, i, missing, o)]
         part["marked"] = 1
@@ -227,8 +213,7 @@ def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) ->
     """Find when the next superstep ends after which a part is to leave."""
     cluster = g.clusters[i]
     cluster["timer"] = FOREVER
-    for k in range(cluster["parts"]):
-        p = g.sites[i, k]
+    for p in rings.items(g.sites, i):
         if is_wanted(g, p):
             cluster["timer"] = min(cluster["timer"], boundary(g, g.parts[p]["job"], now, o.superstep))
     set_due(g, i)
@@ -238,16 +223,12 @@ def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) ->
 def enter_new(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Let a job wait in NJ."""
     request, job = g.requests[j], g.progress[j]
-    job["state"] = GRID_QUEUE
     job["sent"] = now
     if not o.keeps:
         job["kept"] = 0
     # of who was killed as a local job there may be little left
     estimate = request["estimate"] if job["start"] == NOBODY else 1
-    line.append(
-        by_reference(line.row(g.grid_queues, NEW)), j, request["processors"], line.as_column(estimate)
-    )
-    g.clock[0]["new"] += 1
+    let_wait(g, NEW, j, estimate)
 
 
 @inline
@@ -291,14 +272,10 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
 @noinline
 def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Evict what has to leave a cluster and is at the end of a superstep."""
-    k = 0
-    while k < g.clusters[i]["parts"]:
-        p = g.sites[i, k]
+    for p in rings.items(g.sites, i):
         j = g.parts[p]["job"]
-        k += 1
         if is_wanted(g, p) and boundary(g, j, now, o.superstep) == now:
             evict(g, j, i, now, o)
-            k = 0
     g.clusters[i]["timer"] = FOREVER
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import line
+from gridsched.engine import heap, line
 from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles, notify_end
 from gridsched.engine.records import FOREVER
@@ -58,6 +58,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     has_place,
     has_room,
     mark_dirty,
+    time_of,
 )
 
 _REJECTED = int(Fate.REJECTED)
@@ -71,12 +72,8 @@ def _next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = g.clock[0]
     now = min(next_of_lifecycles(g.lifecycles), reports_next(g, o), next_node_event(g, g.outages))
-    if clock["ending"] > 0:
-        now = min(now, g.ends[0]["key"])
-    if clock["event"] < len(g.events):
-        now = min(now, g.events[clock["event"]]["time"])
-    if clock["moving"] > 0:
-        now = min(now, g.moves[0]["key"])
+    now = min(now, heap.first_time(g.ends, clock["ending"]), heap.first_time(g.moves, clock["moving"]))
+    now = min(now, time_of(g.events, clock["event"]))
     for i in range(len(g.clusters)):
         now = min(now, g.clusters[i]["due"])
     return now
@@ -97,7 +94,7 @@ def _change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> No
     """Let clusters join, renew their leases and leave."""
     clock = g.clock[0]
     changed = False
-    while clock["event"] < len(g.events) and g.events[clock["event"]]["time"] == now:
+    while time_of(g.events, clock["event"]) == now:
         event = g.events[clock["event"]]
         cluster = g.clusters[event["cluster"]]
         if event["kind"] == LEAVE:
@@ -198,7 +195,8 @@ def _note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
     for i in range(len(g.clusters)):
         cluster = g.clusters[i]
-        if cluster["departure"] != NOBODY and cluster["parts"] + cluster["awaited"] == 0:
+        is_left = g.sites[i]["after"] == i and cluster["awaited"] == 0
+        if cluster["departure"] != NOBODY and is_left:
             g.events[cluster["departure"]]["done"] = now
             cluster["departure"] = NOBODY
 

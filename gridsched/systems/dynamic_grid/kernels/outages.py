@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from gridsched.engine.jit import noinline
-from gridsched.engine.job_lifecycle import Fate, notify_end
+from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER
-from gridsched.systems.dynamic_grid.kernels.jobs import drop_all, kill_grid, kill_local, suspend
+from gridsched.systems.dynamic_grid.kernels.jobs import (
+    break_off_local,
+    break_off_spell,
+    drop_all,
+    finish,
+    suspend,
+)
 from gridsched.systems.dynamic_grid.kernels.local import enter
 from gridsched.systems.dynamic_grid.kernels.processors import (
     CLOSE,
@@ -17,28 +24,26 @@ from gridsched.systems.dynamic_grid.kernels.processors import (
 )
 from gridsched.systems.dynamic_grid.kernels.queue import renew
 from gridsched.systems.dynamic_grid.kernels.state import (
-    END,
     GONE,
     LOCAL_RUN,
-    LOSE,
     NOBODY,
     DynamicGridArrays,
     DynamicGridOptions,
     has_room,
     mark_dirty,
     set_due,
+    time_of,
 )
 
 _LOST = int(Fate.LOST)
+_DROP = int(Requeue.LOST)
+_END = int(Requeue.END)
 
 
 @noinline
-def next_node_event(g: DynamicGridArrays, f: OutageArrays) -> int:
+def next_node_event(g: DynamicGridArrays, f: OutageArrays | None) -> int:
     """Time of the next event of nodes; FOREVER if there is none."""
-    if f is None:
-        return FOREVER
-    event = g.clock[0]["node_event"]
-    return f.events[event]["time"] if event < len(f.events) else FOREVER
+    return FOREVER if f is None else time_of(f.events, g.clock[0]["node_event"])
 
 
 @noinline
@@ -48,19 +53,15 @@ def _kill(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions)
     is_local = job["state"] == LOCAL_RUN
     job["killed"] += 1
     if is_local:
-        kill_local(g, j, now, o)
+        break_off_local(g, j, now, o)
     else:
-        kill_grid(g, j, now, o)
-    if g.clusters[i]["requeue"] == LOSE:
+        break_off_spell(g, j, now, o)
+    if g.clusters[i]["requeue"] == _DROP:
         drop_all(g, j, now)
-        job["state"] = GONE
-        job["finish"] = now
-        g.clock[0]["present"] -= 1
-        g.lifecycles.jobs[j]["fate"] = _LOST
-        notify_end(g.lifecycles, j, now, True)
+        finish(g, j, now, GONE, _LOST)
     elif is_local:
         job["headed"] = NOBODY
-        enter(g, i, j, g.clusters[i]["requeue"] == END)
+        enter(g, i, j, g.clusters[i]["requeue"] == _END)
     else:
         suspend(g, j, now, o)
 

@@ -16,11 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap
+from gridsched.engine import heap, rings
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import ENTRY
-from gridsched.systems.dynamic_grid.kernels.state import NOBODY, DynamicGridArrays, expect, forget
+from gridsched.systems.dynamic_grid.kernels.state import (
+    NOBODY,
+    DynamicGridArrays,
+    expect,
+    forget,
+    part_on,
+)
 
 OPEN, CLOSE, KILL = range(3)
 """What happens to the processors of an outage, in this order at one instant."""
@@ -37,9 +43,6 @@ OUTAGE = np.dtype(
 )
 """A time in which neighbouring processors are closed."""
 
-NODE_EVENT = np.dtype([("time", np.int64), ("kind", np.int64), ("outage", np.int64)])
-"""Something that happens to the processors of an outage."""
-
 
 class OutageArrays(NamedTuple):
     """What a grid needs besides: m clusters, of which those that fail have up to p processors.
@@ -48,7 +51,7 @@ class OutageArrays(NamedTuple):
     """
 
     outages: Any  # OUTAGE[...]
-    events: Any  # NODE_EVENT[...], by time and kind
+    events: Any  # job_outcomes.OUTAGE_EVENT[...], of kinds OPEN, CLOSE and KILL
     owner: Any = column(np.int64, "clusters", "processors", fill=NOBODY)  # who has a processor
     back: Any = column(np.int64, "clusters", "processors", fill=NOBODY)  # end that is expected; NOBODY: open
     planned: Any = column(np.int64, "clusters", "processors", fill=NOBODY)  # its end among the runs
@@ -79,8 +82,8 @@ def _give(g: DynamicGridArrays, f: OutageArrays, i: int, now: int) -> None:
         j = g.local_ends[i, k]["job"]
         if g.starts[j] == now:
             size = heap.push(f.fresh, size, j, g.jobs[j]["processors"])
-    for k in range(g.clusters[i]["parts"]):
-        part = g.parts[g.sites[i, k]]
+    for own in rings.items(g.sites, i):
+        part = g.parts[own]
         if part["placed"] < part["processors"]:
             size = heap.push(f.fresh, size, part["job"], part["processors"] - part["placed"])
             part["placed"] = part["processors"]
@@ -142,10 +145,7 @@ def _part_of(g: DynamicGridArrays, i: int, holder: int) -> int:
     """Part of a grid job that a holder of processors of a cluster is; NOBODY if it is none."""
     if holder >= len(g.requests):
         return holder - len(g.requests)
-    p = NOBODY if holder == NOBODY else g.progress[holder]["part"]
-    while p != NOBODY and g.parts[p]["cluster"] != i:
-        p = g.parts[p]["next"]
-    return p
+    return NOBODY if holder == NOBODY else part_on(g, holder, i)
 
 
 @inline

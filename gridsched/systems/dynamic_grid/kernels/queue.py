@@ -7,6 +7,8 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gridsched.engine import line
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST
@@ -65,6 +67,13 @@ def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
 
 
 @inline
+def _members(g: DynamicGridArrays, c: int) -> Iterator[int]:
+    """The clusters of a clique."""
+    for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+        yield g.cliques[k]
+
+
+@inline
 def _believed(g: DynamicGridArrays, i: int, until: int) -> int:
     """Processors that a job which is expected to end at a time may have of a cluster."""
     cluster = g.clusters[i]
@@ -77,20 +86,22 @@ def _set_capacity(g: DynamicGridArrays) -> None:
     best = 0
     for c in range(len(g.clique_ends) - 1):
         total = 0
-        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-            total += _believed(g, g.cliques[k], 0)
+        for i in _members(g, c):
+            total += _believed(g, i, 0)
         best = max(best, total)
     g.clock[0]["capacity"] = best
 
 
 @inline
-def _take_largest(g: DynamicGridArrays, c: int) -> int:
-    """The first cluster of a clique that has most in `scratch[2]`, and nothing there from then on."""
+def _take_largest(g: DynamicGridArrays, c: int) -> tuple[int, int]:
+    """The first cluster of a clique that has most in `scratch[2]`, and what; it has nothing from then on."""
     chosen = g.cliques[g.clique_ends[c]]
-    for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-        if g.scratch[2, g.cliques[k]] > g.scratch[2, chosen]:
-            chosen = g.cliques[k]
-    return int(chosen)
+    for i in _members(g, c):
+        if g.scratch[2, i] > g.scratch[2, chosen]:
+            chosen = i
+    has = g.scratch[2, chosen]
+    g.scratch[2, chosen] = 0
+    return chosen, has
 
 
 @noinline
@@ -98,14 +109,13 @@ def _set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
     """Find how many processors the largest clique of the clusters in the grid has."""
     g.clock[0]["most"] = 0
     for c in range(len(g.clique_ends) - 1):
-        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-            cluster = g.clusters[g.cliques[k]]
-            g.scratch[2, g.cliques[k]] = cluster["member"] * (cluster["processors"] - cluster["closed"])
+        for i in _members(g, c):
+            cluster = g.clusters[i]
+            g.scratch[2, i] = cluster["member"] * (cluster["processors"] - cluster["closed"])
         total = 0
         for _ in range(min(o.most_sites, g.clique_ends[c + 1] - g.clique_ends[c])):
-            i = _take_largest(g, c)
-            total += g.scratch[2, i]
-            g.scratch[2, i] = 0
+            _, has = _take_largest(g, c)
+            total += has
         g.clock[0]["most"] = max(g.clock[0]["most"], total)
 
 
@@ -150,8 +160,7 @@ def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dynami
 def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     """Pace of the slowest cluster of a clique that is believed to have processors."""
     slowest = FOREVER
-    for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-        i = g.cliques[k]
+    for i in _members(g, c):
         if _believed(g, i, 0) > 0:
             slowest = min(slowest, g.clusters[i]["pace"])
     return 1 if slowest == FOREVER else slowest
@@ -165,8 +174,7 @@ def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dyn
     for c in range(len(g.clique_ends) - 1):
         missing = needed
         until = _until(g, j, 2, _pace_of_clique(g, c), ready, o) if o.heeds else 0
-        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
-            i = g.cliques[k]
+        for i in _members(g, c):
             g.scratch[2, i] = _believed(g, i, until)
             missing -= g.scratch[2, i]
         if missing > 0:
@@ -174,10 +182,8 @@ def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dyn
         count = 0
         missing = needed
         while missing > 0 and count < fewest:
-            i = _take_largest(g, c)
-            missing -= g.scratch[2, i]
-            g.scratch[2, i] = 0
-            g.scratch[3, count] = i
+            g.scratch[3, count], has = _take_largest(g, c)
+            missing -= has
             count += 1
         if count < fewest:
             fewest = count
@@ -273,17 +279,13 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
 @noinline
 def take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
-    clock = g.clock[0]
     queue = by_reference(line.row(g.grid_queues, row))
     j = int(queue.job[place])
     line.leave(queue, place)
-    if row == NEW:
-        clock["new"] -= 1
-        line.tidy(queue, clock["new"])
-    else:
-        clock["in_progress"] -= 1
-        clock["retest"] = 1
-        line.tidy(queue, clock["in_progress"])
+    g.queued[row] -= 1
+    line.tidy(queue, g.queued[row])
+    if row == IN_PROGRESS:
+        g.clock[0]["retest"] = 1
     return j
 
 
@@ -291,7 +293,7 @@ def take(g: DynamicGridArrays, row: int, place: int) -> int:
 def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> bool:
     """Send jobs of CJ and NJ to clusters until there is no candidate; return False if there is no room."""
     clock = g.clock[0]
-    while clock["in_progress"] + clock["new"] > 0:
+    while g.queued[IN_PROGRESS] + g.queued[NEW] > 0:
         if not has_room(g):
             return False
         if clock["capacity"] == NOBODY:
@@ -305,7 +307,7 @@ def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> bo
             if in_progress and o.strict:
                 return True
             row = NEW
-            place = _next_new(g, now, o) if clock["new"] > 0 else NOBODY
+            place = _next_new(g, now, o) if g.queued[NEW] > 0 else NOBODY
             if place == NOBODY:
                 return True
         if _confirm(g, o):

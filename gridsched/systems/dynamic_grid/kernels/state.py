@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import bundles, cluster_state, counted, first_come, line, running
+from gridsched.engine import bundles, cluster_state, counted, first_come, line, rings, running
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.records import ENTRY, RUN, SCORED, STEP
+from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP
 from gridsched.engine.reference import by_reference
 
 UNIT = 1000
@@ -34,9 +34,6 @@ JOIN, RENEW, LEAVE = range(3)
 
 NEW, IN_PROGRESS = 0, 1
 """Rows of the queues of the grid scheduler: NJ and CJ."""
-
-PLACE, END, LOSE = range(3)
-"""What becomes of a job that is killed: see `Cluster.requeue`."""
 
 REQUEST = np.dtype(
     [
@@ -60,7 +57,6 @@ PROGRESS = np.dtype(
         ("length", np.int64),  # expected seconds from `resume`
         ("expected", np.int64),  # expected end
         ("clusters", np.int64),
-        ("part", np.int64),  # its first part
         ("proxy", np.int64),  # its latest proxy
         ("start", np.int64),  # first start
         ("finish", np.int64),
@@ -89,14 +85,13 @@ CLUSTER = np.dtype(
         ("unit", np.int64),  # processors that jobs take at a time
         ("pace", np.int64),  # units of work in a second, by `scale` or UNIT
         ("fails", np.int64),  # whether its nodes fail
-        ("requeue", np.int64),  # PLACE, END or LOSE
+        ("requeue", np.int64),  # value of `Requeue`, what becomes of jobs that are killed
         ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
         ("pause", np.int64),  # seconds that a checkpoint takes
         ("member", np.int64),  # whether it belongs to the grid
         ("lease", np.int64),  # end of its lease; FOREVER without one
         ("departure", np.int64),  # the platform event of leaving, while grid jobs are still there
-        ("parts", np.int64),  # how many parts of grid jobs are there
-        ("grid", np.int64),  # processors that they hold and would leave to others
+        ("grid", np.int64),  # processors that grid jobs hold and would leave to others
         ("leaving", np.int64),  # the same of parts whose tasks are on their way to another cluster
         ("awaited", np.int64),  # how many these are
         ("yielding", np.int64),  # whether grid jobs are to make place for the first local job
@@ -134,7 +129,6 @@ PART = np.dtype(
         ("fleeing", np.int64),  # whether it is to leave because maintenance comes
         ("target", np.int64),  # where it moves, while that is being decided
         ("segment", np.int64),  # where it is written down that its tasks are on their way, if they are
-        ("next", np.int64),  # next part of the job, or next unused one
     ]
 )
 """What a grid job holds on one cluster, or still holds there while its tasks are on their way elsewhere."""
@@ -191,11 +185,8 @@ CLOCK = np.dtype(
         ("moving", np.int64),  # entries of the heap of moves
         ("present", np.int64),  # jobs that were submitted and have not finished
         ("parts", np.int64),  # parts in use
-        ("spare", np.int64),  # first unused part
         ("segments", np.int64),
         ("proxies", np.int64),
-        ("new", np.int64),  # jobs in NJ
-        ("in_progress", np.int64),  # jobs in CJ
         ("dirty", np.int64),  # whether any cluster is dirty
         ("unreported", np.int64),  # whether any cluster has changed since the last report
         ("capacity", np.int64),  # processors believed to be available in the best clique; NOBODY: not known
@@ -258,13 +249,15 @@ class DynamicGridArrays(NamedTuple):
     blocks: Any  # BLOCK[m, ...]
     queues: line.Line  # local queues of clusters that `first_come` schedules
     grid_queues: line.Line  # NJ, CJ
+    chains: Any  # rings.LINK[n + parts], parts of each job; behind the heads of jobs that of unused parts
+    sites: Any  # rings.LINK[m + parts], parts on each cluster, the latest last
     lifecycles: Any  # job_lifecycle.Lifecycles of the jobs
     outages: Any  # processors.OutageArrays; None where no nodes fail
     progress: Any = column(
         PROGRESS,
         "jobs",
         fill=filled(
-            PROGRESS, NOBODY, *("part", "proxy", "start", "finish", "headed", "yielded", "sent", "kept_from")
+            PROGRESS, NOBODY, *("proxy", "start", "finish", "headed", "yielded", "sent", "kept_from")
         ),
     )
     clusters: Any = column(CLUSTER, "clusters", fill=filled(CLUSTER, NOBODY, "departure", "view"))
@@ -274,8 +267,8 @@ class DynamicGridArrays(NamedTuple):
     order_key: Any = column(np.float64, "jobs")  # likewise for the backfill order
     starts: Any = column(np.int64, "jobs", fill=NOBODY)  # of local jobs
     entering: Any = column(np.int64, "jobs")  # scratch: jobs that enter, or leave
-    parts: Any = column(PART, "parts", fill=filled(PART, NOBODY, "next"))  # the first is never used
-    sites: Any = column(np.int64, "clusters", "runs_of_cluster")  # parts there, the latest last
+    parts: Any = column(PART, "parts")  # the first is never used
+    queued: Any = column(np.int64, "two")  # jobs in NJ and CJ
     ends: Any = column(ENTRY, "parts")  # heap of ends of grid jobs
     local_ends: Any = column(ENTRY, "clusters", "runs_of_cluster")  # heaps of the ends of local jobs
     moves: Any = column(ENTRY, "parts")  # heap of the times when tasks have left, with their parts
@@ -340,6 +333,21 @@ def mark_dirty(g: DynamicGridArrays, i: int) -> None:
     g.clusters[i]["changed"] = 1
     g.clock[0]["dirty"] = 1
     g.clock[0]["unreported"] = 1
+
+
+@inline
+def time_of(events: Any, k: int) -> int:
+    """Time of an event of a list; FOREVER behind the last one."""
+    return events[k]["time"] if k < len(events) else FOREVER
+
+
+@inline
+def part_on(g: DynamicGridArrays, j: int, i: int) -> int:
+    """The part of a grid job on a cluster; NOBODY if it has none there."""
+    for p in rings.items(g.chains, j):
+        if g.parts[p]["cluster"] == i:
+            return p
+    return NOBODY
 
 
 @inline
