@@ -432,7 +432,8 @@ class Cluster:
         if any(k in self.placed for k in self.waiting if self.entry[k] > self.entry[j]):
             self.placed.append(j)
             self.broken = True
-        self.waiting = sorted([*self.waiting, j], key=lambda k: self.entry[k])
+        self.waiting.append(j)
+        self.waiting.sort(key=self.entry.__getitem__)
         self.changed = True
 
     def forget(self, j: int) -> None:
