@@ -18,10 +18,11 @@ from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
 from gridsched.workloads.dependencies import KINDS, dependency_table
-from tests.oracles import local as naive
 from tests.oracles import nodes as oracle
+from tests.oracles import orders
 from tests.oracles.conformance import read_plain
-from tests.oracles.local import Job
+from tests.oracles.local import POLICIES as NAMED
+from tests.oracles.local import CountedProcessors, Job
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
@@ -45,30 +46,29 @@ def told(jobs: list[Job], processors: int, policy: str, job: int, overrun: str =
     return explain(simulated(jobs, processors, policy, overrun), job, named_policy(policy))
 
 
-class Watched(naive._Cluster):
+class Watched(CountedProcessors):
     """The plain simulator, which notes what it sees after the last pass of each instant."""
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
         self.seen: dict[int, tuple[list[int], int, list[int], dict[int, int]]] = {}
         self.places: dict[int, dict[int, int]] = {}
 
     def schedule(self) -> None:
         super().schedule()
         queue = self.queue()
-        self.seen[self.now] = (queue, self.free(), list(self.running), dict(self.planned))
+        planned = {job: time for job, (time, _) in self.planned.items()}
+        self.seen[self.now] = (queue, self.free(), list(self.running), planned)
         self.places[self.now] = {}
         if self.policy.backfilling == "easy":
-            held = self.running_occupations()
             for job in queue[: self.policy.reservations]:
-                self.places[self.now][job] = self.earliest_place(job, held)
-                held.append(self.occupation(job, self.places[self.now][job]))
+                self.plan(job)
+            self.places[self.now] = {job: time for job, (time, _) in self.planned.items()}
+            self.planned = {}
 
 
 def watch(jobs: list[Job], policy: str, overrun: str = "doubling") -> Watched:
-    cluster = Watched(jobs, MACHINE, naive.POLICIES[policy], overrun, "instant")
-    cluster.run()
-    return cluster
+    return Watched(jobs, MACHINE, NAMED[policy], overrun=overrun).simulate()
 
 
 JOBS = st.lists(
@@ -85,7 +85,7 @@ def test_phases_are_what_the_plain_simulator_sees(jobs: list[Job], policy: str, 
     job = data.draw(st.integers(0, len(jobs) - 1))
     found = told(jobs, MACHINE, policy, job, overrun)
     seen = watch(jobs, policy, overrun)
-    assert found.start_time == seen.start[job]
+    assert found.start_time == seen.first_start[job]
     length = found.start_time - found.submit_time
     assert sum(phase.end - phase.start for phase in found.phases) == length
     for phase in found.phases:
@@ -105,7 +105,7 @@ def test_expectations_and_reservations(jobs: list[Job], policy: str, data: st.Da
     found = told(jobs, MACHINE, policy, job)
     seen = watch(jobs, policy)
     # The same jobs up to this one, in a simulator that stops at its arrival and goes on as expected.
-    clone = naive._Cluster(jobs[: job + 1], MACHINE, naive.POLICIES[policy], "doubling", "instant")
+    clone = CountedProcessors(jobs[: job + 1], MACHINE, NAMED[policy])
     assert found.expected_start == until_then_as_expected(clone, jobs[job].submit_time, job)
     reserved = [now for now, places in seen.places.items() if job in places]
     if found.phases and policy in ("easy", "easy(2)", "sjbf", "lxf", "lxwf"):
@@ -134,29 +134,19 @@ def test_first_reservations_of_all_jobs(jobs: list[Job], policy: str) -> None:
     ]
 
 
-def until_then_as_expected(cluster: naive._Cluster, now: int, job: int) -> int:
+def until_then_as_expected(cluster: CountedProcessors, now: int, job: int) -> float:
     """Start of the last job when all that run or wait at its arrival end as expected then."""
-    while True:
-        cluster.now = min(cluster.future_instants() + [each.submit_time for each in cluster.coming])
-        if cluster.now == now:
-            break
-        while (events := cluster.events_now()) or cluster.start_is_planned_now():
-            for process in events:
-                process()
-            cluster.schedule()
-    for process in cluster.events_now():
-        process()
-    # Policies that look at no expected ends have not corrected them.
-    for overrun in cluster.overruns_now():
-        cluster.correct(overrun)
-    twin = cluster.as_expected()
-    twin.schedule()
-    while job in twin.waiting:
-        twin.now = min(time for time in twin.future_instants() if time > twin.now)
-        for ended in twin.completions_now():
-            twin.complete(ended)
-        twin.schedule()
-    return twin.start[job]
+    while (time := min(cluster.users.times() + cluster.times())) < now:
+        cluster.now = time
+        cluster.instant()
+    cluster.now = now
+    cluster.finish()
+    for j in cluster.outrun():
+        cluster.correct(j)
+    for j in cluster.users.enter(now):
+        if j != job:
+            cluster.enter(j)
+    return cluster.predicted_start(job)
 
 
 @given(JOBS, st.sampled_from(NAMES), st.data())
@@ -165,28 +155,28 @@ def test_who_overtakes_whom(jobs: list[Job], policy: str, data: st.DataObject) -
     job = data.draw(st.integers(0, len(jobs) - 1))
     found = told(jobs, MACHINE, policy, job)
     seen = watch(jobs, policy)
-    cluster = naive._Cluster(jobs, MACHINE, naive.POLICIES[policy], "doubling", "instant")
-    cluster.jobs = jobs
+    cluster = CountedProcessors(jobs, MACHINE, NAMED[policy])
+    cluster.entry = {job: job for job in range(len(jobs))}
 
     def is_ahead(other: int, now: int) -> bool:
         cluster.now = now
-        return cluster.ordered(naive.POLICIES[policy].order, [other, job])[0] == other
+        return cluster.ordered(NAMED[policy].order, [other, job])[0] == other
 
-    start, submit = seen.start[job], jobs[job].submit_time
+    start, submit = seen.first_start[job], jobs[job].submit_time
     others = [other for other in range(len(jobs)) if other != job]
     assert found.passed_over.tolist() == [
         other
         for other in others
-        if jobs[other].submit_time <= start < seen.start[other] and is_ahead(other, start)
+        if jobs[other].submit_time <= start < seen.first_start[other] and is_ahead(other, start)
     ]
     assert found.overtaken_by.tolist() == [
         other
         for other in others
-        if submit <= seen.start[other] < start and not is_ahead(other, seen.start[other])
+        if submit <= seen.first_start[other] < start and not is_ahead(other, seen.first_start[other])
     ]
-    running = [o for o in others if seen.start[o] < submit < seen.start[o] + jobs[o].run_time]
+    running = [o for o in others if seen.first_start[o] < submit < seen.first_start[o] + jobs[o].run_time]
     assert found.free == MACHINE - sum(jobs[other].processors for other in running)
-    queued = [o for o in others if (jobs[o].submit_time, o) < (submit, job) and seen.start[o] >= submit]
+    queued = [o for o in others if (jobs[o].submit_time, o) < (submit, job) and seen.first_start[o] >= submit]
     assert found.waiting == len(queued)
     assert found.ahead == sum(is_ahead(other, submit) for other in queued)
 
@@ -237,15 +227,7 @@ def test_a_reservation_that_early_ends_move_forward() -> None:
 )
 def test_expected_ends(start: int, estimate: int, now: int, overrun: str, end: int) -> None:
     assert expected_end(start, estimate, now, overrun) == end
-    job = Job(start, now + 1, estimate, 1)
-    cluster = naive.Cluster(1, naive.POLICIES["easy"], overrun)
-    cluster.now = start
-    number = cluster.enter(job)
-    cluster.begin(number)
-    while cluster.expected_end[number] <= now:
-        cluster.now = cluster.expected_end[number]
-        cluster.correct(number)
-    assert cluster.expected_end[number] == end
+    assert start + orders.corrected(estimate, now - start, overrun) == end
 
 
 def test_jobs_that_cannot_be_explained() -> None:
@@ -480,7 +462,7 @@ def test_jobs_that_never_ran() -> None:
 # --- reasons, random cases ------------------------------------------------------------------------
 
 
-class WatchedNodes(oracle.Cluster):
+class WatchedNodes(oracle.Simulation):
     """The plain simulator, which notes at each instant why each waiting job does not run."""
 
     def instant(self) -> None:
@@ -494,7 +476,7 @@ class WatchedNodes(oracle.Cluster):
     seen: dict[int, dict[int, tuple[tuple[str, ...], tuple[int, ...]]]]
 
     def ahead_of(self, j: int) -> tuple[int, ...]:
-        queue = self.queue(self.waiting)
+        queue = self.queue()
         return tuple(queue[: queue.index(j)])
 
     def why(self, j: int) -> tuple[str, ...]:
@@ -586,7 +568,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         limits=limits,
     )
     for j in np.flatnonzero(v["fate"] == REJECTED).tolist():
-        watched.fate[j] = "rejected"
+        watched.users.fate[j] = "rejected"
     watched.seen = {}
     watched.simulate()
     return watched

@@ -29,7 +29,7 @@ from tests.oracles import nodes as oracle
 _KINDS = {"after": "AFTER", "afterany": "AFTER_ANY", "afterok": "AFTER_OK", "afternotok": "AFTER_NOT_OK"}
 
 
-def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
+def _jobs(jobs: list[oracle.Job], cluster: oracle.Simulation) -> Any:
     records = np.zeros(len(jobs), JOB)
     for record, job in zip(records, jobs, strict=True):
         for name in (
@@ -56,7 +56,7 @@ def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
     return records
 
 
-def _lifecycles(cluster: oracle.Cluster) -> job_lifecycle.Lifecycles:
+def _lifecycles(cluster: oracle.Simulation) -> job_lifecycle.Lifecycles:
     jobs = cluster.jobs
     records = np.zeros(len(jobs), LIFE)
     for record, job, fate in zip(records, jobs, cluster.fate, strict=True):
@@ -95,7 +95,7 @@ def _keys(order: str, jobs: Any) -> Any:
     return np.asarray({"shortest": jobs["estimate"], "smallest": size}.get(order, 0 * size), np.float64)
 
 
-def simulate(cluster: oracle.Cluster, events: list[oracle.Event], room: int = 3) -> arrays.NodeArrays:
+def simulate(cluster: oracle.Simulation, events: list[oracle.Event], room: int = 3) -> arrays.NodeArrays:
     """What the engine makes of the cluster of the oracle."""
     policy = cluster.policy
     jobs = _jobs(cluster.jobs, cluster)
@@ -172,7 +172,7 @@ _FATES = {
 }
 
 
-def compare(cluster: oracle.Cluster, events: list[oracle.Event]) -> None:
+def compare(cluster: oracle.Simulation, events: list[oracle.Event]) -> None:
     """Check that engine and oracle come to the same."""
     a = simulate(cluster, events)
     cluster.simulate()
@@ -245,7 +245,7 @@ def _some_events(draw: random.Random, nodes: int) -> list[oracle.Event]:
 
 def some_case(
     seed: int, wanted: tuple[str, ...] = (), placement: str = "", *, plans: bool = False
-) -> tuple[oracle.Cluster, list[oracle.Event]]:
+) -> tuple[oracle.Simulation, list[oracle.Event]]:
     """A cluster with its workload, and what happens to it; with `plans` many jobs with a reservation each."""
     draw = random.Random(seed)
     failures = "failures" in wanted
@@ -284,15 +284,16 @@ def some_case(
         overrun=draw.choice(["doubling", "doubling", "increments"]),
     )
     if wanted == ("predicting",) or ("predicting" in wanted and not plans and draw.random() < 0.4):
-        policy.order, policy.backfilling, policy.reservations = "fcfs", "easy", 1
-        policy.prediction = "recent"
-        policy.correction = draw.choice(["doubling", "requested", "increments"])
+        correction = draw.choice(["doubling", "requested", "increments"])
+        policy = policy._replace(
+            order="fcfs", backfilling="easy", reservations=1, prediction="recent", correction=correction
+        )
     events = _some_events(draw, len(nodes)) if failures else []
     typical = [
         oracle.Typical(draw.choice([1, 2, 4]), gpus, share, 0, 0.25)
         for gpus, share in ((0, 0), (1, 300), (1, 1000), (2, 1000))
     ]
-    cluster = oracle.Cluster(
+    cluster = oracle.Simulation(
         nodes,
         jobs,
         policy,

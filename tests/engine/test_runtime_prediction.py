@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import pytest
@@ -17,7 +17,19 @@ from gridsched.policies.local import (
     PassName,
     schedule_with_predictions,
 )
-from tests.oracles.runtime_prediction import Job, Predicting
+from tests.oracles import local as naive
+from tests.oracles.local import CountedProcessors, Policy
+
+
+class Job(NamedTuple):
+    """Times in seconds; a user of -1 is not known."""
+
+    submit: int
+    run: int
+    estimate: int
+    processors: int
+    user: int
+
 
 PASSES: tuple[PassName, ...] = get_args(PassName)
 CORRECTIONS: tuple[CorrectionName, ...] = get_args(CorrectionName)
@@ -72,17 +84,21 @@ def test_starts_and_predictions_are_those_of_a_naive_scheduler(
     for _ in range(50):
         processors = rng.choice([1, 2, 3, 5, 8])
         jobs = _jobs(rng, processors)
-        naive = Predicting(
-            jobs, processors, shortest_first=shortest_first, correction=correction, passes=passes
-        )
-        starts = naive.run()
-        predictions = [naive.prediction[j] for j in range(len(jobs))]
+        done = CountedProcessors(
+            [naive.Job(*job[:4]) for job in jobs],
+            processors,
+            Policy("fcfs", "easy", 1, "shortest" if shortest_first else "queue"),
+            users=[job.user for job in jobs],
+            prediction="recent",
+            correction=correction,
+            passes=passes,
+        ).simulate()
         found = _simulated(
             jobs, processors, shortest_first=shortest_first, correction=correction, passes=passes
         )
-        assert found == (starts, predictions), jobs
-        corrected += sum(len(each) > 2 for each in naive.expected.values())
-        predicted += sum(naive.prediction[j] < job.estimate for j, job in enumerate(jobs))
+        assert found == (done.first_start, done.predicted), jobs
+        corrected += done.corrections
+        predicted += sum(each < job.estimate for each, job in zip(done.predicted, jobs, strict=True))
     assert corrected > 0
     assert predicted > 0
 

@@ -17,8 +17,7 @@ from gridsched.io import atomic_write
 from tests.oracles import calendars as naive_calendar
 from tests.oracles import nodes as on_nodes
 from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
-from tests.oracles.grid import GridCluster, GridJob, simulate_grid
-from tests.oracles.jscheduler import self_schedule
+from tests.oracles.grid import GridCluster, GridJob, self_schedule, simulate_grid
 from tests.oracles.local import Job, simulate_policy
 
 ALONE = {"fcfs": "none", "easy": "easy"}
@@ -157,7 +156,7 @@ def _nodes(case: Case, variant: str) -> CaseSchedule:
         backfilling=NODE_POLICIES[options["policy"]], requeue=options.get("requeue", "place")
     )
     only = {names.index(name) for name in options.get("only", names)}
-    done = on_nodes.Cluster(nodes, jobs, policy, allowed=[only], events=events).simulate()
+    done = on_nodes.Simulation(nodes, jobs, policy, allowed=[only], events=events).simulate()
     return _several(case, [(e.job, e.node, e.cores, e.start, e.end) for e in done.executions], {})
 
 

@@ -14,11 +14,19 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from tests.oracles.local import Occupation, Policy
+from tests.oracles.local import Policy
 
 NEVER = 2**62
 
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+
+
+class Occupation(NamedTuple):
+    """Processors held in [begin, end) by a running job (until its expected end) or a reservation."""
+
+    begin: int
+    end: int
+    processors: int
 
 
 class DynamicJob(NamedTuple):

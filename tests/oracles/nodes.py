@@ -1,20 +1,20 @@
-"""A slow, plain simulator of a cluster of nodes with several resources: the oracle of `engine.nodes`.
+"""A slow, plain simulator of a cluster of nodes with several resources: the oracle of local schedulers.
 
 What is free is added up anew for every question, from who runs and who is planned; the earliest place for a
-job is found by trying every time at which something changes. It shares no code with the engine.
+job is found by trying every time at which something changes. It shares no code with the engine. A cluster
+whose processors are counted is one node; see `tests.oracles.local`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
-NEVER = 10**12
-
-INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
-"""Seconds that successive corrections add (Tsafrir, Etsion, Feitelson 2007)."""
+from tests.oracles.orders import INCREMENTS, Score, corrected, lengthened, rank, saved
+from tests.oracles.users import NEVER, Users
 
 
 class Node(NamedTuple):
@@ -88,11 +88,10 @@ class Part:
     devices: dict[int, int]
 
 
-@dataclass
-class Policy:
+class Policy(NamedTuple):
     """How jobs are scheduled."""
 
-    order: str = "fcfs"
+    order: str | Score = "fcfs"
     backfilling: str = "easy"
     reservations: int = 1
     backfill_order: str = "queue"
@@ -103,6 +102,7 @@ class Policy:
     cost: int = 0
     prediction: str = "estimate"
     correction: str = "increments"
+    passes: str = "instant"
 
 
 class Execution(NamedTuple):
@@ -119,59 +119,74 @@ class Execution(NamedTuple):
 
 
 class Cluster:
-    """A cluster of nodes with its whole workload."""
+    """A cluster that is driven from outside, with the present time in `now`; its jobs are known beforehand.
+
+    With `passes` other than `instant`, which is for counted processors, there is one pass an event; with
+    `arrivals-first` jobs may have left their processors before their end is handled.
+    """
 
     def __init__(
         self,
-        nodes: list[Node],
-        jobs: list[Job],
+        nodes: Sequence[Node],
+        jobs: Sequence[Job],
         policy: Policy,
         *,
         allowed: list[set[int]] | None = None,
-        events: list[Event] | None = None,
-        limits: list[Limit] | None = None,
-        typical: list[Typical] | None = None,
+        events: Sequence[Event] = (),
+        limits: Sequence[Limit] = (),
+        typical: Sequence[Typical] = (),
     ) -> None:
-        self.nodes, self.jobs, self.policy = nodes, jobs, policy
+        self.nodes, self.jobs, self.policy = list(nodes), list(jobs), policy
         self.allowed = allowed or [set(range(len(nodes)))]
-        self.limits = limits or []
-        self.typical = typical or []
+        self.limits, self.typical = limits, typical
         self.now = 0
-        self.pending_events = _spread(events or [])
+        self.pending_events = _spread(events)
+        # whether the engine looks at expected ends
         self.track = policy.backfilling in ("easy", "conservative") or bool(events)
         self.track |= policy.placement == "clustered"
+        self.arrivals_first = policy.passes == "arrivals-first"
         self.down: set[int] = set()
         self.drained: set[int] = set()
         self.windows: list[Event] = []
-        count = len(jobs)
         self.work = [job.run for job in jobs]
         self.guess = [job.estimate for job in jobs]
         self.given = [job.estimate for job in jobs]
         self.predicted = [job.estimate for job in jobs]
         self.ran: dict[int, list[int]] = {}
-        self.fate = ["completed"] * count
-        self.entry = [-1] * count
+        self.number: dict[int, int] = {}  # in order of first entry
+        self.entry: dict[int, int] = {}
         self.entered = 0
+        self.behind: set[int] = set()  # jobs that let all others go before them
         self.waiting: list[int] = []
         self.running: dict[int, list[Part]] = {}
+        self.left: set[int] = set()
         self.planned: dict[int, tuple[int, list[Part]]] = {}
-        self.start = [-1] * count
-        self.first_start = [-1] * count
-        self.end = [-1] * count
+        self.turn: dict[int, tuple[int, int]] = {}  # for when and as which one a start was planned
+        self.start: dict[int, int] = {}
+        self.end: dict[int, int] = {}
+        self.first_start = [-1] * len(jobs)
         self.expected: dict[int, int] = {}
-        self.kills = [0] * count
-        self.extra = [0] * count
-        self.unmet = [1 + len(job.after) for job in jobs]
-        self.eligible = [0] * count
-        self.timers: list[tuple[int, int, int]] = []
-        self.coming = list(range(count))
+        self.kills = [0] * len(jobs)
+        self.extra = [0] * len(jobs)
         self.placed: list[int] = []
         self.executions: list[Execution] = []
         self.changed = self.early = self.broken = False
         self.corrections = 0
-        for j in range(count):
-            if sum(self.units_empty(j, n) for n in range(len(nodes))) < jobs[j].units:
-                self.fate[j] = "rejected"
+
+    def as_expected(self) -> Self:
+        """A copy in which all estimates are right, and nothing happens but what is announced."""
+        ahead = copy(self)
+        state = {name: value.copy() for name, value in vars(self).items() if isinstance(value, list | dict)}
+        vars(ahead).update(state)
+        ahead.end |= {j: self.expected[j] for j in self.running}
+        known = [(window.node, window.start, window.end) for window in self.windows]
+        ahead.pending_events = [
+            event
+            for event in self.pending_events
+            if event.kind in ("close", "open") and (event.node, event.start, event.end) in known
+        ]
+        ahead.work = list(self.guess)
+        return ahead
 
     # what is free
 
@@ -199,16 +214,14 @@ class Cluster:
         return fit
 
     def length(self, work: int) -> int:
-        if self.policy.interval <= 0 or work <= 0:
-            return work
-        return work + self.policy.cost * ((work - 1) // self.policy.interval)
+        return lengthened(work, self.policy.interval, self.policy.cost)
 
     def occupations(self, n: int) -> list[tuple[int, int, Part | None]]:
         """(begin, end, what) on a node; None closes it."""
         found: list[tuple[int, int, Part | None]] = []
         for j, parts in self.running.items():
-            end = self.expected[j] if self.track else NEVER
-            found += [(-1, end, part) for part in parts if part.node == n]
+            if j not in self.left:
+                found += [(-1, self.expected[j], part) for part in parts if part.node == n]
         for j, (begin, parts) in self.planned.items():
             end = begin + self.length(self.guess[j])
             found += [(begin, end, part) for part in parts if part.node == n]
@@ -217,36 +230,34 @@ class Cluster:
             found.append((-1, NEVER * 2, None))
         return found
 
-    def free_at(self, n: int, time: int) -> tuple[bool, int, int, list[int]]:
-        node = self.nodes[n]
-        cores, memory, devices, closed = node.cores, node.memory, [1000] * node.gpus, False
-        for begin, end, part in self.occupations(n):
-            if begin <= time < end:
-                if part is None:
-                    closed = True
-                else:
-                    cores -= part.cores
-                    memory -= part.memory
-                    for device, share in part.devices.items():
-                        devices[device] -= share
+    def least(self, n: int, start: int, end: int) -> tuple[bool, int, int, list[int]]:
+        """Whether a node is closed for some of the time; cores, memory, GPUs that are free all the time."""
+        node, there = self.nodes[n], self.occupations(n)
+        closed, cores, memory, devices = False, node.cores, node.memory, [1000] * node.gpus
+        for time in {start} | {t for o in there for t in o[:2] if start < t < end}:
+            present = [what for begin, until, what in there if begin <= time < until]
+            parts = [part for part in present if part is not None]
+            closed |= len(parts) < len(present)
+            cores = min(cores, node.cores - sum(part.cores for part in parts))
+            memory = min(memory, node.memory - sum(part.memory for part in parts))
+            for d in range(node.gpus):
+                devices[d] = min(devices[d], 1000 - sum(part.devices.get(d, 0) for part in parts))
         return closed, cores, memory, devices
 
     def idle(self, n: int) -> tuple[int, list[int]]:
         """Cores and GPUs that nobody has who runs."""
-        parts = [part for parts in self.running.values() for part in parts if part.node == n]
-        devices = [1000 - sum(p.devices.get(d, 0) for p in parts) for d in range(self.nodes[n].gpus)]
-        return self.nodes[n].cores - sum(part.cores for part in parts), devices
+        running = [parts for j, parts in self.running.items() if j not in self.left]
+        there = [part for parts in running for part in parts if part.node == n]
+        devices = [1000 - sum(p.devices.get(d, 0) for p in there) for d in range(self.nodes[n].gpus)]
+        return self.nodes[n].cores - sum(part.cores for part in there), devices
 
-    def least(self, n: int, start: int, end: int) -> tuple[bool, int, int, list[int]]:
-        times = {start} | {t for o in self.occupations(n) for t in o[:2] if start < t < end}
-        levels = [self.free_at(n, time) for time in sorted(times)]
-        devices = [min(level[3][d] for level in levels) for d in range(self.nodes[n].gpus)]
-        return (
-            any(level[0] for level in levels),
-            min(level[1] for level in levels),
-            min(level[2] for level in levels),
-            devices,
-        )
+    def free(self) -> int:
+        """Cores that nobody has who runs."""
+        return sum(self.idle(n)[0] for n in range(len(self.nodes)))
+
+    def size(self, j: int) -> int:
+        """Cores that a job asks for."""
+        return self.jobs[j].units * self.jobs[j].cores
 
     def units_at(self, j: int, n: int, start: int) -> int:
         job, node = self.jobs[j], self.nodes[n]
@@ -383,96 +394,23 @@ class Cluster:
     # jobs
 
     def within_limits(self, j: int) -> bool:
-        size = self.jobs[j].units * self.jobs[j].cores
+        """Whether the groups of a job allow it beside those who run."""
+
+        def seconds(k: int) -> int:
+            return self.size(k) * self.length(self.given[k])
+
         for group in self.jobs[j].groups:
             limit = self.limits[group]
-            others = [k for k in self.running if group in self.jobs[k].groups]
-            cores = [self.jobs[k].units * self.jobs[k].cores for k in others]
-            seconds = [c * self.length(self.given[k]) for c, k in zip(cores, others, strict=True)]
-            if len(others) + 1 > limit.jobs or sum(cores) + size > limit.cores:
+            together = [j, *(k for k in self.running if group in self.jobs[k].groups)]
+            if len(together) > limit.jobs or sum(map(self.size, together)) > limit.cores:
                 return False
-            if sum(seconds) + size * self.length(self.given[j]) > limit.seconds:
+            if sum(map(seconds, together)) > limit.seconds:
                 return False
         return True
 
-    def begin(self, j: int, parts: list[Part]) -> None:
-        self.planned.pop(j, None)
-        self.waiting.remove(j)
-        if j in self.placed:
-            self.placed.remove(j)
-        self.running[j] = parts
-        self.start[j] = self.now
-        if self.first_start[j] < 0:
-            self.first_start[j] = self.now
-        self.end[j] = self.now + self.length(self.work[j])
-        self.expected[j] = self.now + self.length(self.guess[j])
-        if self.kills[j] == 0:
-            for other, job in enumerate(self.jobs):
-                for on, kind, delay in job.after:
-                    if on == j and kind == "after":
-                        self.meet(other, self.now + delay)
-
-    def stop(self, j: int) -> None:
-        for part in self.running.pop(j):
-            devices = tuple(sorted(part.devices.items()))
-            self.executions.append(
-                Execution(j, part.node, part.units, part.cores, part.memory, devices, self.start[j], self.now)
-            )
-        self.early |= self.expected[j] > self.now or bool(self.jobs[j].groups)
-        self.changed = True
-
-    def meet(self, j: int, time: int) -> None:
-        self.unmet[j] -= 1
-        self.eligible[j] = max(self.eligible[j], time)
-        if self.unmet[j] == 0 and self.fate[j] == "completed":
-            self.timers.append((self.eligible[j], 0, j))
-
-    def notify_end(self, first: int, ran: bool) -> None:
-        todo = [first]
-        while todo:
-            j = todo.pop()
-            ok = self.fate[j] == "completed" and not self.jobs[j].failed
-            for other, job in enumerate(self.jobs):
-                for on, kind, delay in job.after:
-                    if on != j or self.fate[other] != "completed" or (kind == "after" and ran and j == first):
-                        continue
-                    never = (kind == "afterok" and not ok) or (kind == "afternotok" and ok)
-                    if never or self.fate[j] == "never eligible":
-                        self.fate[other] = "never eligible"
-                        todo.append(other)
-                    else:
-                        self.meet(other, self.now + delay)
-
-    def enter(self, j: int) -> None:
-        if self.entry[j] < 0:
-            self.entry[j] = self.entered
-            self.entered += 1
-        later = [k for k in self.waiting if self.entry[k] > self.entry[j]]
-        if any(k in self.placed for k in later):
-            self.placed.append(j)
-            self.broken = True
-        self.waiting = sorted([*self.waiting, j], key=lambda k: self.entry[k])
-        self.changed = True
-
-    def submit(self, j: int) -> None:
-        if self.fate[j] == "never eligible":
-            return
-        if self.fate[j] == "rejected":
-            self.notify_end(j, False)
-            return
-        if self.jobs[j].gives_up < NEVER:
-            self.timers.append((max(self.now, self.jobs[j].gives_up), 1, j))
-        self.unmet[j] -= 1
-        self.eligible[j] = max(self.eligible[j], self.now)
-        if self.unmet[j] == 0:
-            self.let_enter(j)
-
-    def let_enter(self, j: int) -> None:
-        if self.eligible[j] > self.now:
-            self.timers.append((self.eligible[j], 0, j))
-        else:
-            self.predict(j)
-            self.enter(j)
+    def holds(self, j: int) -> bool:
+        """Whether the empty nodes have room for a job."""
+        return sum(self.units_empty(j, n) for n in range(len(self.nodes))) >= self.jobs[j].units
 
     def predict(self, j: int) -> None:
         """Say how long a job is taken to run that enters the queue first."""
@@ -485,107 +423,160 @@ class Cluster:
             self.guess[j] = max(1, min((known[-1] + known[-2]) // 2, job.estimate))
         self.predicted[j] = self.guess[j]
 
-    def learn(self, j: int) -> None:
-        """Remember how long a job ran from its last checkpoint on."""
-        self.ran.setdefault(self.jobs[j].user, []).append(self.work[j])
+    def enter(self, j: int) -> None:
+        """Put a job into the queue; killed jobs may keep their place."""
+        self.number.setdefault(j, len(self.number))
+        if j not in self.entry:
+            self.entry[j] = self.entered
+            self.entered += 1
+        if any(k in self.placed for k in self.waiting if self.entry[k] > self.entry[j]):
+            self.placed.append(j)
+            self.broken = True
+        self.waiting.append(j)
+        self.waiting.sort(key=self.entry.__getitem__)
+        self.changed = True
 
-    def give_up(self, j: int) -> None:
-        started = j in self.running or self.end[j] >= 0 or self.kills[j]
-        if started or self.fate[j] != "completed":
-            return
-        if j in self.waiting:
-            self.waiting.remove(j)
-            if j in self.placed:
-                self.placed.remove(j)
-            if self.planned.pop(j, None):
-                self.early = True
-            self.changed = True
-        self.fate[j] = "gave up"
-        self.end[j] = self.now
-        self.notify_end(j, False)
+    def forget(self, j: int) -> None:
+        """Let a job wait no longer."""
+        self.waiting.remove(j)
+        if j in self.placed:
+            self.placed.remove(j)
+        self.early |= self.planned.pop(j, None) is not None
+        self.changed = True
 
-    def kill(self, j: int) -> None:
+    def begin(self, j: int, parts: list[Part]) -> None:
+        self.planned.pop(j, None)
+        self.waiting.remove(j)
+        if j in self.placed:
+            self.placed.remove(j)
+        self.running[j] = parts
+        self.start[j] = self.now
+        if self.first_start[j] < 0:
+            self.first_start[j] = self.now
+        self.end[j] = self.now + self.length(self.work[j])
+        self.expected[j] = self.now + self.length(self.guess[j])
+
+    def stop(self, j: int) -> None:
+        for part in self.running.pop(j):
+            devices = tuple(sorted(part.devices.items()))
+            self.executions.append(
+                Execution(j, part.node, part.units, part.cores, part.memory, devices, self.start[j], self.now)
+            )
+        self.left.discard(j)
+        self.early |= self.expected[j] > self.now or bool(self.jobs[j].groups) or self.arrivals_first
+        self.changed = True
+
+    def complete(self, j: int) -> None:
+        self.extra[j] += self.length(self.work[j]) - self.work[j]
+        # from the last checkpoint on
+        self.ran[self.jobs[j].user] = [*self.ran.get(self.jobs[j].user, []), self.work[j]]
+        self.stop(j)
+
+    def ending(self) -> list[int]:
+        """Jobs that end now, in job order or in that in which they were started."""
+        ended = [j for j in self.running if self.end[j] == self.now]
+        return ended if self.arrivals_first else sorted(ended, key=self.number.__getitem__)
+
+    def finish(self) -> list[int]:
+        """Ends of this instant."""
+        ended = self.ending()
+        for j in ended:
+            self.complete(j)
+        return ended
+
+    def kill(self, j: int) -> bool:
+        """Let a job be killed; whether it is lost."""
         elapsed = self.now - self.start[j]
         self.stop(j)
         self.kills[j] += 1
-        interval, cost = self.policy.interval, self.policy.cost
-        saved = interval * (elapsed // (interval + cost)) if interval else 0
-        self.work[j] -= saved
-        self.guess[j] = max(1, self.guess[j] - saved)
-        self.given[j] = max(1, self.given[j] - saved)
-        self.extra[j] += elapsed - saved
+        kept = saved(elapsed, self.policy.interval, self.policy.cost)
+        self.work[j] -= kept
+        self.guess[j] = max(1, self.guess[j] - kept)
+        self.given[j] = max(1, self.given[j] - kept)
+        self.extra[j] += elapsed - kept
         if self.policy.requeue == "lost":
-            self.fate[j] = "lost"
-            self.end[j] = self.now
-            self.notify_end(j, True)
-            return
+            return True
         if self.policy.requeue == "end":
-            self.entry[j] = -1
+            del self.entry[j]
         self.enter(j)
+        return False
 
-    def process_event(self, event: Event) -> None:
-        n = event.node
-        if event.kind in ("down", "close"):
+    def change_nodes(self) -> list[int]:
+        """What happens to nodes now; the jobs that are lost."""
+        lost = []
+        while self.pending_events and self.pending_events[0].time == self.now:
+            event = self.pending_events.pop(0)
+            n = event.node
+            if event.kind in ("down", "close"):
+                there = [j for j, parts in self.running.items() if any(p.node == n for p in parts)]
+                lost += [j for j in sorted(there, key=self.number.__getitem__) if self.kill(j)]
             if event.kind == "down":
                 self.down.add(n)
-            for j in sorted(j for j, parts in self.running.items() if any(p.node == n for p in parts)):
-                self.kill(j)
-        elif event.kind == "up":
-            self.down.discard(n)
-        elif event.kind == "drain":
-            self.drained.add(n)
-        elif event.kind == "resume":
-            self.drained.discard(n)
-        elif event.kind == "announce":
-            self.windows.append(event)
-        else:
-            self.windows = [
-                w for w in self.windows if (w.node, w.start, w.end) != (n, event.start, event.end)
-            ]
-        self.broken = self.changed = True
+            elif event.kind == "up":
+                self.down.discard(n)
+            elif event.kind == "drain":
+                self.drained.add(n)
+            elif event.kind == "resume":
+                self.drained.discard(n)
+            elif event.kind == "announce":
+                self.windows.append(event)
+            elif event.kind == "open":
+                over = (n, event.start, event.end)
+                self.windows = [w for w in self.windows if (w.node, w.start, w.end) != over]
+            self.broken = self.changed = True
+        return lost
 
     # passes
 
-    def queue(self, jobs: list[int]) -> list[int]:
-        return self.ordered(self.policy.order, jobs)
+    def queue(self) -> list[int]:
+        return self.ordered(self.policy.order, self.waiting)
 
-    def ordered(self, order: str, jobs: list[int]) -> list[int]:
-        def rank(j: int) -> float:
-            job = self.jobs[j]
-            size, estimate = job.units * job.cores, self.length(self.guess[j])
-            wait = self.now - job.submit
+    def ordered(self, order: str | Score, jobs: list[int]) -> list[int]:
+        """Jobs in an order; ties by their entry."""
+
+        def key(j: int) -> tuple[bool, float, int]:
             # orders that do not change are those at submission
-            ranks: dict[str, float] = {
-                "fcfs": self.entry[j],
-                "shortest": self.length(self.predicted[j]),
-                "smallest": size,
-                "lxf": -(wait + estimate) / estimate,
-            }
-            return ranks[order]
+            estimate = self.length(self.predicted[j] if order == "shortest" else self.guess[j])
+            by = 0 if order == "fcfs" else rank(order, self.now, self.jobs[j].submit, estimate, self.size(j))
+            return j in self.behind, by, self.entry[j]
 
-        return sorted(jobs, key=lambda j: (rank(j), self.entry[j]))
+        return sorted(jobs, key=key)
+
+    def fits_now(self, j: int) -> bool:
+        """Whether a job has a place now; it may be that of one that still has to end in this instant."""
+        return self.fits(j, self.now) and (self.policy.passes == "instant" or self.size(j) <= self.free())
 
     def try_now(self, j: int) -> bool:
-        if not self.fits(j, self.now):
-            return False
-        self.begin(j, self.choose(j, self.now))
-        return True
+        is_able = self.fits_now(j)
+        if is_able:
+            self.begin(j, self.choose(j, self.now))
+        return is_able
 
     def shares_nodes(self, j: int, k: int) -> bool:
         return bool(self.allowed[self.jobs[j].where] & self.allowed[self.jobs[k].where])
 
+    def schedule(self) -> None:
+        """A scheduling pass."""
+        (self.conservative_pass if self.policy.backfilling == "conservative" else self.queue_pass)()
+        self.changed = False
+
+    def one_pass(self) -> list[int]:
+        """A scheduling pass if something changed; who started."""
+        before = list(self.waiting)
+        if self.changed or any(time <= self.now for time, _ in self.planned.values()):
+            self.schedule()
+        return [j for j in before if j not in self.waiting]
+
     def queue_pass(self) -> None:
         later: list[int] = []
         held: list[int] = []
-        for j in self.queue(self.waiting):
+        for j in self.queue():
             if sum(self.shares_nodes(j, k) for k in held) >= self.policy.reservations:
                 later.append(j)
             elif self.within_limits(j) and not self.try_now(j):
                 held.append(j)
                 if self.policy.backfilling == "easy":
-                    time = self.earliest(j)
-                    if time is not None:
-                        self.planned[j] = (time, self.choose(j, time))
+                    self.plan(j)
         if self.policy.backfilling != "none":
             order = self.policy.backfill_order
             for j in later if order == "queue" else self.ordered(order, later):
@@ -594,130 +585,158 @@ class Cluster:
         self.planned = {}
 
     def plan(self, j: int) -> None:
+        """Give a job its earliest place, if there is one; it keeps an old one at the same time."""
+        old = self.planned.pop(j, None)
         time = self.earliest(j)
+        if old is not None:
+            assert time is not None
+            assert time <= old[0]
         if time is not None:
-            self.planned[j] = (time, self.choose(j, time))
+            self.planned[j] = old if old and time == old[0] else (time, self.choose(j, time))
+            if j not in self.turn or self.turn[j][0] != time:
+                self.turn[j] = time, 1 + max((turn for _, turn in self.turn.values()), default=0)
 
     def conservative_pass(self) -> None:
-        if self.broken or self.early:
-            if self.broken:
-                self.planned = {}
-            for j in self.queue(self.placed):
-                if j in self.planned:
-                    old = self.planned.pop(j)
-                    time = self.earliest(j)
-                    assert time is not None
-                    assert time <= old[0]
-                    self.planned[j] = old if time == old[0] else (time, self.choose(j, time))
-                elif self.within_limits(j):
-                    self.plan(j)
-        for j in [j for j in self.waiting if j not in self.placed]:
-            if self.within_limits(j):
+        if self.broken:
+            self.planned = {}
+        again = self.ordered(self.policy.order, self.placed) if self.broken or self.early else []
+        new = [j for j in self.waiting if j not in self.placed]
+        for j in again + new:
+            if j in self.planned or self.within_limits(j):
                 self.plan(j)
-            self.placed.append(j)
+        self.placed += new
         self.broken = self.early = False
-        for j in list(self.waiting):
-            if j in self.planned and self.planned[j][0] <= self.now:
-                if self.within_limits(j):
-                    self.begin(j, self.planned[j][1])
-                else:
-                    self.planned.pop(j)
-                    self.early = True
+        due = [j for j in self.waiting if j in self.planned and self.planned[j][0] <= self.now]
+        for j in sorted(due, key=lambda j: self.turn[j][1]) if self.arrivals_first else due:
+            if not self.within_limits(j):
+                self.planned.pop(j)
+                self.early = True
+            elif self.policy.passes == "instant" or self.size(j) <= self.free():
+                self.begin(j, self.planned[j][1])
+
+    def outrun(self) -> list[int]:
+        """Jobs that run on although they are expected to have ended."""
+        return sorted(j for j in self.running if self.expected[j] <= self.now and self.end[j] > self.now)
 
     def correct(self, j: int) -> None:
-        length = self.length(self.guess[j])
+        elapsed, length, overrun = self.now - self.start[j], self.length(self.guess[j]), self.policy.overrun
         if self.policy.prediction == "recent":
-            length = self.corrected(length, self.now - self.start[j], self.length(self.given[j]))
-        doubling = self.policy.overrun == "doubling"
-        if self.policy.prediction == "recent" and self.policy.correction == "doubling":
-            doubling = True
-        if doubling:
-            while self.start[j] + length <= self.now:
-                length *= 2
-        else:
-            steps = iter(INCREMENTS)
-            step = INCREMENTS[-1]
-            while self.start[j] + length <= self.now:
-                step = next(steps, step)
-                length += step
-        self.expected[j] = self.start[j] + length
+            length = self.corrected(length, elapsed, self.length(self.given[j]))
+            overrun = "doubling" if self.policy.correction == "doubling" else overrun
+        self.expected[j] = self.start[j] + corrected(length, elapsed, overrun)
         self.broken = True
-        if self.policy.backfilling in ("easy", "conservative"):
-            self.changed = True
-        self.corrections += 1
+        self.changed |= self.policy.backfilling in ("easy", "conservative")
+        self.corrections += self.track
 
     def corrected(self, length: int, elapsed: int, limit: int) -> int:
         """A prediction that was outrun, corrected up to the estimate."""
         if elapsed < length or self.policy.correction == "doubling":
             return length
-        if self.policy.correction == "increments":
-            for increment in INCREMENTS:
-                if min(length + increment, limit) > elapsed:
-                    return min(length + increment, limit)
-        return limit
+        steps = INCREMENTS if self.policy.correction == "increments" else ()
+        later = [min(length + step, limit) for step in steps]
+        return next((each for each in later if each > elapsed), limit)
 
     # instants
 
-    def next_instant(self) -> int:
-        times = [self.end[j] for j in self.running] + [time for time, _, _ in self.timers]
-        if self.track:
-            times += [self.expected[j] for j in self.running]
+    def times(self) -> list[int]:
+        """When something is known to happen."""
+        times = [self.end[j] for j in self.running]
+        times += [self.expected[j] for j in self.running if self.expected[j] > self.now]
         times += [event.time for event in self.pending_events]
-        times += [self.jobs[j].submit for j in self.coming[:1]]
-        if self.policy.backfilling == "conservative":
-            times += [time for time, _ in self.planned.values()]
-        return min(times, default=NEVER)
+        return times + [time for time, _ in self.planned.values()]
 
-    def is_done(self) -> bool:
-        return not (self.coming or self.timers or self.waiting or self.running)
+    # what may be asked
 
-    def due_timers(self, kinds: tuple[int, ...]) -> bool:
-        due = sorted(t for t in self.timers if t[0] == self.now and t[1] in kinds)
-        if due:
-            self.timers.remove(due[0])
-            _, kind, j = due[0]
-            if kind == 1:
-                self.give_up(j)
-            elif self.fate[j] == "completed":
-                self.let_enter(j)
-        return bool(due)
+    def predicted_start(self, j: int) -> float:
+        """When a job that entered now would start as far as is known; infinite if never as things are."""
+        ahead = self.as_expected()
+        ahead.predict(j)
+        ahead.enter(j)
+        while True:
+            ahead.work = list(ahead.guess)
+            ahead.changed = True
+            ahead.one_pass()
+            if j not in ahead.waiting:
+                return ahead.now
+            times = ahead.times()
+            if not times:
+                return math.inf
+            ahead.now = min(times)
+            ahead.finish()
+            ahead.change_nodes()
 
-    def instant(self) -> None:
-        for j in sorted(j for j in self.running if self.end[j] == self.now):
-            self.extra[j] += self.length(self.work[j]) - self.work[j]
-            self.learn(j)
-            self.stop(j)
-            self.notify_end(j, True)
-        if self.track:
-            for j in sorted(j for j in self.running if self.expected[j] == self.now):
-                self.correct(j)
-        while self.pending_events and self.pending_events[0].time == self.now:
-            self.process_event(self.pending_events.pop(0))
-        while self.due_timers((0,)):
-            pass
-        while self.coming and self.jobs[self.coming[0]].submit == self.now:
-            self.submit(self.coming.pop(0))
-        while self.due_timers((0, 1)):
-            pass
-        self.changed |= any(time <= self.now for time, _ in self.planned.values())
-        if self.changed:
-            if self.policy.backfilling == "conservative":
-                self.conservative_pass()
-            else:
-                self.queue_pass()
-        self.changed = False
+    def planned_start(self, j: int) -> float:
+        """Earliest place that a plan of all who wait leaves."""
+        ahead = self.as_expected()
+        ahead.predict(j)
+        if not ahead.waiting and ahead.within_limits(j) and ahead.fits_now(j):
+            return self.now
+        ahead.planned = self.plan_of_queue()
+        time = ahead.earliest(j)
+        return math.inf if time is None else time
 
-    def simulate(self) -> Cluster:
-        """Run all jobs; the results stand in `first_start`, `end`, `fate`, `executions`."""
-        while (time := self.next_instant()) < NEVER and not self.is_done():
-            self.now = time
+    def plan_of_queue(self) -> dict[int, tuple[int, list[Part]]]:
+        """A place for each who waits, in the order of the queue."""
+        ahead = self.as_expected()
+        ahead.planned = {}
+        for j in ahead.queue():
+            ahead.plan(j)
+        return ahead.planned
+
+    def capacity(self) -> int:
+        """Cores of open nodes, and those that jobs hold on others."""
+        total = 0
+        for n, node in enumerate(self.nodes):
+            is_closed = self.least(n, self.now, self.now + 1)[0]
+            total += node.cores - self.idle(n)[0] if is_closed else node.cores
+        return total
+
+
+class Simulation(Cluster):
+    """A cluster with its users: the simulation itself."""
+
+    def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job], policy: Policy, **more: Any) -> None:
+        super().__init__(nodes, jobs, policy, **more)
+        self.number = {j: j for j in range(len(jobs))}
+        self.users = Users(jobs, [j for j in range(len(jobs)) if not self.holds(j)])
+
+    @property
+    def fate(self) -> list[str]:
+        return [self.users.fate.get(j, "starved") for j in range(len(self.jobs))]
+
+    def simulate(self) -> Self:
+        """Run all jobs; the results stand in `first_start`, `fate`, `executions`."""
+        while (times := self.users.times()) or self.waiting or self.running:
+            times += self.times()
+            if not times:
+                break
+            self.now = min(times)
             self.instant()
-        for j in self.waiting:
-            self.fate[j] = "starved"
         return self
 
+    def instant(self) -> None:
+        for j in self.finish():
+            self.users.leave(j, self.now, "completed")
+        for j in self.outrun():
+            self.correct(j)
+        for j in self.change_nodes():
+            self.users.leave(j, self.now, "lost")
+        self.look()
+        for j in self.one_pass():
+            self.users.start(j, self.now)
 
-def _spread(events: list[Event]) -> list[Event]:
+    def look(self) -> None:
+        """Let users submit jobs and give up."""
+        entering, leaving = self.users.look(self.now)
+        for j in leaving:
+            if j in self.waiting:
+                self.forget(j)
+        for j in entering:
+            self.predict(j)
+            self.enter(j)
+
+
+def _spread(events: Sequence[Event]) -> list[Event]:
     """Windows as what happens: announced, closed, opened; all by time."""
     found = []
     for event in events:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracles.local import POLICIES, Job, Policy, _Cluster, simulate, simulate_policy
+from tests.oracles.local import POLICIES, CountedProcessors, Job, Policy, simulate, simulate_policy
+from tests.oracles.nodes import Part
 from tests.support.strategies import workloads
 
 # On 4 processors: 2 run, the head needs all 4, then a short narrow, a long narrow and a wide job.
@@ -89,29 +90,33 @@ def test_conservative_without_surprises_never_delays_the_plan_of_an_earlier_job(
         assert simulate_policy(jobs[:n], processors, "conservative") == starts[:n]
 
 
-class _ClassicEasy(_Cluster):
+class ClassicEasy(CountedProcessors):
     """EASY as it is usually told: the head's shadow time, and the extra processors there."""
 
-    def pass_easy(self) -> None:
+    def queue_pass(self) -> None:
         queue = self.queue()
-        while queue and self.fits_now(queue[0]):
-            self.begin(queue.pop(0))
+        while queue and self.size(queue[0]) <= self.free():
+            self.start_now(queue.pop(0))
         if not queue:
             return
-        head = self.jobs[queue.pop(0)].processors
+        head = self.size(queue.pop(0))
 
         def free_at(time: int) -> int:
             holding = [j for j in self.running if j not in self.left]
-            return self.free() + sum(self.jobs[j].processors for j in holding if self.expected_end[j] <= time)
+            return self.free() + sum(self.size(j) for j in holding if self.expected[j] <= time)
 
-        shadow = min(t for t in map(self.expected_end.__getitem__, self.running) if free_at(t) >= head)
+        shadow = min(t for t in map(self.expected.__getitem__, self.running) if free_at(t) >= head)
         extra = free_at(shadow) - head
-        for j in self.in_backfill_order(queue):
-            if self.fits_now(j) and self.now + self.jobs[j].estimate <= shadow:
-                self.begin(j)
-            elif self.fits_now(j) and self.jobs[j].processors <= extra:
-                extra -= self.jobs[j].processors
-                self.begin(j)
+        order = self.policy.backfill_order
+        for j in queue if order == "queue" else self.ordered(order, queue):
+            if self.size(j) <= self.free() and self.now + self.jobs[j].estimate <= shadow:
+                self.start_now(j)
+            elif self.size(j) <= self.free() and self.size(j) <= extra:
+                extra -= self.size(j)
+                self.start_now(j)
+
+    def start_now(self, j: int) -> None:
+        self.begin(j, [Part(0, 1, self.size(j), 0, {})])
 
 
 @given(
@@ -125,7 +130,7 @@ def test_easy_with_one_reservation_is_shadow_time_and_extra_processors(
 ) -> None:
     jobs, processors = case
     policy = Policy(order, "easy", 1, backfill_order)
-    classic = _ClassicEasy(jobs, processors, policy, "doubling", passes).run()
-    assert classic == simulate(
+    classic = ClassicEasy(jobs, processors, policy, passes=passes).simulate()
+    assert classic.first_start == simulate(
         jobs, processors, order=order, backfilling="easy", backfill_order=backfill_order, passes=passes
     )

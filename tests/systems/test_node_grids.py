@@ -21,16 +21,9 @@ from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples_of
 from gridsched.systems.multiple_requests.scheduler import MultipleRequests
 from gridsched.systems.superscheduler.scheduler import Superscheduler
 from gridsched.workloads.dependencies import dependency_table
+from tests.oracles import grid as naive
 from tests.oracles import nodes as oracle
-from tests.oracles.grid import SCHEMES, _Options
-from tests.oracles.jscheduler import METRICS
-from tests.oracles.node_grid import (
-    JSchedulerOnNodes,
-    MultipleRequestsOnNodes,
-    NodeGridJob,
-    SiteDescription,
-    SuperschedulerOnNodes,
-)
+from tests.oracles.grid import METRICS, SCHEMES, AskedJob, SelfScheduling, SiteDescription
 
 MIB = 1024
 
@@ -43,7 +36,7 @@ class Case:
 
     workload: gs.Workload
     platform: gs.Platform
-    jobs: list[NodeGridJob]
+    jobs: list[AskedJob]
     sites: list[SiteDescription]
     overrun: Any
 
@@ -231,7 +224,7 @@ def some_case(
             each["where"] = row["queue"] if len(cluster.partitions) > row["queue"] else 0
             each["groups"] = [users.index(row["user"])] if site.limits else []
     jobs = [
-        NodeGridJob(
+        AskedJob(
             count if homeless else row["home"],
             oracle.Job(
                 row["submit"],
@@ -347,8 +340,8 @@ def superscheduler_case(seed: int, scheme: str, wanted: tuple[str, ...]) -> None
         ),
         overrun=case.overrun,
     )
-    options = _Options(scheme=scheme, partners=partners, silent=silent, **parameters)
-    check(run, SuperschedulerOnNodes(case.jobs, case.sites, options, predictions).simulate())
+    options = naive.Options(scheme, partners=partners, silent=silent, **parameters)
+    check(run, naive.Superscheduler(case.jobs, case.sites, predictions, options).simulate())
 
 
 @pytest.mark.random_cases(12)
@@ -370,15 +363,15 @@ def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
         overrun=case.overrun,
         seed=seed,
     )
-    grid = JSchedulerOnNodes(case.jobs, case.sites, metric, predictions)
+    grid = SelfScheduling(case.jobs, case.sites, predictions)
     count, number = len(case.sites), len(case.jobs)
 
     def held(m: int) -> Any:
-        return np.array([grid.holds(j, m) for j in range(number)])
+        return np.array([grid.fits(j, m) for j in range(number)])
 
     processors, home = np.ones(number, np.int64), np.full(number, -1, np.int16)
     samples = draw_samples_of(held, processors, count, JScheduler(k=k), seed, home)
-    check(run, grid.simulate([[int(m) for m in row if m >= 0] for row in samples]))
+    check(run, grid.simulate([[int(m) for m in row if m >= 0] for row in samples], [metric] * number))
 
 
 @pytest.mark.random_cases(12)
@@ -396,8 +389,7 @@ def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) ->
     run = gs.simulate(
         case.workload, case.platform, MultipleRequests(k=k, priority=priority), overrun=case.overrun
     )
-    found = MultipleRequestsOnNodes(case.jobs, case.sites, min(k, len(case.sites)), dual).simulate()
-    check(run, found)
+    check(run, naive.MultipleRequests(case.jobs, case.sites, k=k, home_first=dual).simulate())
 
 
 @pytest.mark.random_cases(12)

@@ -36,10 +36,9 @@ from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload, load_machines, synthesise
 from tests.conftest import REPOSITORY
-from tests.oracles import jscheduler as naive_self_scheduling
+from tests.oracles import grid as naive_self_scheduling
 from tests.oracles import local as naive
-from tests.oracles.grid import GridCluster
-from tests.oracles.jscheduler import Choices
+from tests.oracles.grid import Choices, GridCluster
 from tests.oracles.local import Job
 from tests.support import strategies
 from tests.support.jscheduler import SelfSchedule, Submissions, in_short, self_schedule, simulation_of

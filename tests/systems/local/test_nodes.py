@@ -210,7 +210,7 @@ def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, seed: int) -
     cluster = gs.Cluster(nodes=nodes, limits=[Limit(by="user", jobs=3)])
     policy = gs.LocalPolicy(name="tried", backfilling=backfilling)
     run = verified(jobs, cluster, policy)
-    naive = oracle.Cluster(
+    naive = oracle.Simulation(
         [oracle.Node(nodes[0].cores)] * nodes[0].count,
         [
             oracle.Job(

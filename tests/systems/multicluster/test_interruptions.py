@@ -24,6 +24,7 @@ from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.estimates import with_prediction_errors
 from tests.oracles.local import Policy
 from tests.oracles.multicluster import InterruptedJob, InterruptedMulticluster, Outage, Resize, Site
+from tests.oracles.users import NEVER
 from tests.systems.multicluster.test_scheduler import (
     CASES,
     CLUSTERS,
@@ -128,7 +129,7 @@ class Case:
                     width + (rng.random() < 0.03),
                     submit + rng.randint(0, 60),
                     rng.choice([0, 0, DELAY]),
-                    submit + rng.randint(0, 15) if gives_up and rng.random() < 0.4 else None,
+                    submit + rng.randint(0, 15) if gives_up and rng.random() < 0.4 else NEVER,
                     rng.random() < 0.2,
                     tuple((on, rng.choice(KINDS), rng.choice([0, 0, 2])) for on in others),
                 )
@@ -147,7 +148,7 @@ class Case:
             home=np.array([0 if job.delay else -1 for job in jobs]),
             status=np.array([0 if job.failed else 1 for job in jobs]),
         )
-        gives_up = np.array([-1 if job.gives_up is None else job.gives_up for job in jobs])
+        gives_up = np.array([-1 if job.gives_up == NEVER else job.gives_up for job in jobs])
         if (gives_up >= 0).any():
             workload = replace(workload, gives_up_time=gives_up)
         needs = [(j, *need) for j, job in enumerate(jobs) for need in job.after]

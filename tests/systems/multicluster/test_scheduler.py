@@ -43,10 +43,9 @@ from gridsched.workloads import Workload
 from gridsched.workloads.bounded_pareto import BoundedPareto
 from gridsched.workloads.deadlines import ServiceClass, draw_classes, draw_deadlines
 from gridsched.workloads.estimates import with_prediction_errors
-from tests.oracles import multicluster as naive_multicluster
 from tests.oracles import packing as naive_packing
-from tests.oracles.local import Job, Policy
-from tests.oracles.multicluster import DueJob, Resize
+from tests.oracles.local import Policy
+from tests.oracles.multicluster import InterruptedJob, InterruptedMulticluster, Resize, Site
 from tests.oracles.packing import NaiveCluster
 from tests.support import strategies
 
@@ -385,7 +384,7 @@ def test_rounds_equal_a_walk_over_the_seconds(
 
 
 @st.composite
-def handed_over(draw: st.DrawFn) -> tuple[list[DueJob], list[tuple[int, Policy]], list[Resize]]:
+def handed_over(draw: st.DrawFn) -> tuple[list[InterruptedJob], list[Site], list[Resize]]:
     """Jobs for some clusters with local policies, and how these change; every job fits somewhere."""
     clusters = []
     # the clusters of a grid have at most one order that is a score
@@ -393,27 +392,27 @@ def handed_over(draw: st.DrawFn) -> tuple[list[DueJob], list[tuple[int, Policy]]
     for _ in range(draw(st.integers(1, 3))):
         own = draw(strategies.grid_clusters())
         order = score if own.order in ("lxf", "lxwf") else own.order
-        clusters.append(
-            (own.processors, Policy(order, own.backfilling, own.reservations, own.backfill_order))
-        )
-    widest = max(processors for processors, _ in clusters)
+        policy = Policy(order, own.backfilling, own.reservations, own.backfill_order)
+        clusters.append(Site(own.processors, policy=policy))
+    widest = max(site.resources for site in clusters)
     jobs, submit = [], 0
     for _ in range(draw(st.integers(1, 16))):
         submit += draw(st.sampled_from([0, 0, 1, 2, 7]))
         run, estimate = draw(strategies.run_and_estimate(2, accurate=False))
-        job = Job(submit, max(run, 1), estimate, draw(st.integers(1, widest)))
-        jobs.append(DueJob(job, submit + draw(st.integers(0, 30))))
+        width, due = draw(st.integers(1, widest)), submit + draw(st.integers(0, 30))
+        jobs.append(InterruptedJob(submit, max(run, 1), estimate, width, due))
     changes = []
     if len(clusters) > 1:
         # the widest one stays as it is
-        narrow = [m for m in range(len(clusters)) if m != [size for size, _ in clusters].index(widest)]
+        narrow = [m for m in range(len(clusters)) if m != [site.resources for site in clusters].index(widest)]
         for time in sorted(draw(st.lists(st.integers(0, 40), max_size=3))):
             changes.append(Resize(time, draw(st.sampled_from(narrow)), draw(st.integers(0, widest))))
     return jobs, clusters, changes
 
 
-def local_policy(policy: Policy) -> LocalPolicy:
+def local_policy(policy: Policy | None) -> LocalPolicy:
     """The policy of an oracle."""
+    assert policy is not None
     return LocalPolicy(**policy._asdict())
 
 
@@ -427,19 +426,19 @@ def local_policy(policy: Policy) -> LocalPolicy:
 def test_any_local_policy_equals_the_oracle(
     dispatcher: Any,
     measure: bool,
-    case: tuple[list[DueJob], list[tuple[int, Policy]], list[Resize]],
+    case: tuple[list[InterruptedJob], list[Site], list[Resize]],
     overrun: Any,
 ) -> None:
     jobs, clusters, changes = case
     workload = workload_of(
-        [(job.submit_time, job.run_time, job.processors) for job, _ in jobs],
-        requested_time=np.array([job.estimate for job, _ in jobs]),
-        deadline=np.array([due for _, due in jobs]),
+        [(job.submit, job.run, job.processors) for job in jobs],
+        requested_time=np.array([job.estimate for job in jobs]),
+        deadline=np.array([job.due for job in jobs]),
     )
     place = Platform(
         [
-            Cluster(name=f"c{m}", processors=processors, policy=local_policy(policy))
-            for m, (processors, policy) in enumerate(clusters)
+            Cluster(name=f"c{m}", processors=site.resources, policy=local_policy(site.policy))
+            for m, site in enumerate(clusters)
         ],
         changes=[ResourceChange(time, f"c{m}", processors) for time, m, processors in changes],
     )
@@ -453,9 +452,11 @@ def test_any_local_policy_equals_the_oracle(
             random[number] = stream(3, number, len(clusters))
         return pick(random[number], equals)
 
-    expected = naive_multicluster.Multicluster(jobs, clusters, changes, overrun, dispatcher, draw).run()
+    naive = InterruptedMulticluster(
+        jobs, clusters, changes=changes, overrun=overrun, dispatcher=dispatcher, rounds="arrival", draw=draw
+    ).run()
     found = zip(run["segment_cluster"].values.tolist(), run["start_time"].values.tolist(), strict=True)
-    assert list(found) == expected
+    assert list(found) == [(each.cluster, each.start) for each in sorted(naive.executions)]
 
 
 # --- baselines ------------------------------------------------------------------------------------

@@ -16,10 +16,8 @@ from gridsched.summary import summarise
 from gridsched.systems.multiple_requests.scheduler import MultipleRequests
 from gridsched.verification import verify
 from gridsched.workloads.table import Workload
-from tests.oracles import multiple_requests as oracle
-from tests.oracles.local import Job
-
-POLICIES = ("fcfs", "ff", "easy")
+from tests.oracles.grid import GridCluster, request_on_several
+from tests.oracles.local import POLICIES, Job
 
 
 def workload_of(jobs: list[Job], home: list[int]) -> Workload:
@@ -56,7 +54,7 @@ def submissions(draw: Any) -> tuple[list[Job], list[int], list[int], list[float]
     return jobs, home, processors, speeds
 
 
-@given(submissions(), st.integers(1, 4), st.sampled_from(POLICIES), st.booleans())
+@given(submissions(), st.integers(1, 4), st.sampled_from(["fcfs", "ff", "easy"]), st.booleans())
 @settings(max_examples=150)
 def test_schedules_are_those_of_a_plain_simulation(
     drawn: tuple[list[Job], list[int], list[int], list[float]], k: int, policy: str, dual: bool
@@ -67,7 +65,11 @@ def test_schedules_are_those_of_a_plain_simulation(
     verify(run)
     where = np.full(len(jobs), -1)
     where[run["segment_job"].values] = run["segment_cluster"].values
-    expected = oracle.simulate(jobs, home, processors, speeds, k, policy, home_first=dual)
+    backfilling = POLICIES[policy].backfilling
+    clusters = [
+        GridCluster(p, speed=s, backfilling=backfilling) for p, s in zip(processors, speeds, strict=True)
+    ]
+    expected = request_on_several(jobs, home, clusters, k, home_first=dual)
     assert list(zip(run["start_time"].values.tolist(), where.tolist(), strict=True)) == expected
 
 
