@@ -150,8 +150,7 @@ def test_citation_and_catalogue() -> None:
     catalogue = yaml.safe_load((REPOSITORY / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))
     assert set(catalogue["usage"]) == {"mandatory-flags", "software-stack-deployment"}
     assert (REPOSITORY / "workflow" / "Snakefile").is_file()
-    changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"[{citation['version']}]" in changes
+    assert f"[{citation['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 INTERNAL = {

@@ -37,8 +37,7 @@ def nested(first: str, line: str) -> str:
     """References to references: every level stands for ten of the level before."""
     lines = [f"a0: &a0 {first}"]
     for level in range(1, LEVELS):
-        inner = ", ".join([f"*a{level - 1}"] * 10)
-        lines.append(line.format(level=level, inner=inner))
+        lines.append(line.format(level=level, inner=", ".join([f"*a{level - 1}"] * 10)))
     return "\n".join(lines)
 
 

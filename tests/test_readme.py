@@ -46,7 +46,6 @@ def test_make_targets_and_files_exist() -> None:
 def test_policies_of_the_table_are_the_named_ones() -> None:
     from gridsched.policies.local import POLICIES, PREDICTING, named_policy
 
-    table = README.split("| policy |")[1].split("\n\n")[0]
-    names = re.findall(r"`([a-z()+]+)`", table)
+    names = re.findall(r"`([a-z()+]+)`", README.split("| policy |")[1].split("\n\n")[0])
     assert set(names) - {"easy(r)"} == {*POLICIES, *PREDICTING}
     assert named_policy("easy(3)").reservations == 3

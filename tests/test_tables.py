@@ -12,6 +12,7 @@ import xarray as xr
 import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.systems.registry import names
+from tests.support.fields import assert_fields
 from tests.support.traces import workload
 
 SCHEDULERS: list[Any] = ["local", "s-i", gs.JScheduler(k=2), "dynamic-grid", gs.Multicluster(), "ideal-srpt"]
@@ -34,8 +35,11 @@ def test_one_row_a_job(scheduler: Any) -> None:
         response = float(one.end_time - one.submit_time)
         assert (row.job_number, row.submit_time) == (one.job_number, one.submit_time)
         assert (row.wait_time, row.response_time) == (wait, response)
-        assert row.slowdown == pytest.approx(response / max(run_time, 1))
-        assert row.home_cluster == ("north", "south")[int(one.home_cluster)]
+        assert_fields(
+            row,
+            slowdown=pytest.approx(response / max(run_time, 1)),
+            home_cluster=("north", "south")[int(one.home_cluster)],
+        )
         if "segment_job" in run:
             where = {("north", "south")[int(c)] for c in run.segment_cluster[run.segment_job == job]}
             assert row.cluster in where
@@ -52,8 +56,11 @@ def test_one_row_a_segment(scheduler: Any) -> None:
     run = grid_run(scheduler)
     table = gs.segments(run)
     assert len(table) == run.sizes["segment"]
-    assert table["processors"].tolist() == run.segment_processors.values.tolist()
-    assert table["job_number"].tolist() == run.job_number.values[run.segment_job.values].tolist()
+    assert_fields(
+        table,
+        processors=run.segment_processors.values.tolist(),
+        job_number=run.job_number.values[run.segment_job.values].tolist(),
+    )
     by_job = table.groupby("job")
     assert np.array_equal(by_job["start"].min(), run.start_time)
     assert np.array_equal(by_job["end"].max(), run.end_time)
@@ -75,9 +82,11 @@ def test_table_has_the_measures_of_each_run() -> None:
         for name, value in table.loc[label].items():
             assert value == pytest.approx(summary[str(name)].item(), nan_ok=True), name
     assert table.attrs["units"]["wait_time_mean"] == "s"
-    chosen = gs.table(runs.values(), measures=["utilisation", "wait_time_mean"])
-    assert chosen.index.tolist() == ["fcfs", "easy"]
-    assert chosen.columns.tolist() == ["utilisation", "wait_time_mean"]
+    assert_fields(
+        gs.table(runs.values(), measures=["utilisation", "wait_time_mean"]),
+        index=["fcfs", "easy"],
+        columns=["utilisation", "wait_time_mean"],
+    )
 
 
 def test_measures_that_only_one_run_has_are_unknown_for_the_others() -> None:

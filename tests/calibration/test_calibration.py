@@ -25,6 +25,7 @@ from gridsched.calibration.site import History, LoggedSite, from_dataset, peaks,
 from gridsched.calibration.trust import calibrated_orders, trusted_changes
 from gridsched.errors import ConfigurationError, WorkloadError
 from tests.calibration.logs import log, site
+from tests.support.fields import assert_fields
 
 SHORT = Effort(drawn=6, kept=2, varied=2, rounds=3, layers=2)
 
@@ -39,8 +40,11 @@ def test_measures_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(1)
     simulated, recorded = rng.integers(0, 4000, 500), rng.integers(0, 4000, 500)
     told = explained(simulated, recorded)
-    assert told.ratio == pytest.approx(simulated.mean() / recorded.mean())
-    assert told.correlation == pytest.approx(spearmanr(simulated, recorded).statistic)
+    assert_fields(
+        told,
+        ratio=pytest.approx(simulated.mean() / recorded.mean()),
+        correlation=pytest.approx(spearmanr(simulated, recorded).statistic),
+    )
     near = [
         abs(a - b) <= 300 or (a <= 2 * b and b <= 2 * a) for a, b in zip(simulated, recorded, strict=True)
     ]
@@ -172,8 +176,7 @@ def test_a_limit_on_the_hours_of_a_user_is_found_again() -> None:
 
 def test_pools_wait_apart() -> None:
     jobs = log(800, seed=7)
-    both = replace(jobs, partition=np.where(np.arange(800) % 2, 3, 1))
-    whole = site(both)
+    whole = site(replace(jobs, partition=np.where(np.arange(800) % 2, 3, 1)))
     assert whole.pools == 2
     half = np.flatnonzero(whole.pool == 0)
     sizes = whole.history.pool_processors
@@ -216,8 +219,7 @@ def test_a_policy_beside_itself(whole: LoggedSite) -> None:
     moved = shaken(whole, {}, "run times", "second")
     assert later.correlation > moved.correlation > 0.2
     assert moved == shaken(whole, {}, "run times", "second")
-    mean = judged(whole, mean_of_shaken(whole, {}), "second")
-    assert mean.correlation > 0.5
+    assert judged(whole, mean_of_shaken(whole, {}), "second").correlation > 0.5
     seconds = replace(whole, recorded=np.arange(len(whole)) % 60)
     assert np.isnan(granular(seconds, "second").correlation)
     assert granular(whole, "second").correlation > 0.9
@@ -236,8 +238,7 @@ def test_what_waits_consist_of_by_hand() -> None:
     )
     assert composition(calm, "second") == pytest.approx((0.0, 1.0, 0.5, 0.0, 1.0))
     assert composition(replace(calm, user=np.zeros(600, np.int64)), "second").own == 1.0
-    full = replace(calm, processors=np.full(600, 32))
-    assert composition(full, "second").idle == 0.0
+    assert composition(replace(calm, processors=np.full(600, 32)), "second").idle == 0.0
 
 
 def test_the_null_model_is_told_only_what_had_started() -> None:

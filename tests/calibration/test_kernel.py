@@ -152,8 +152,7 @@ def test_a_replay_that_piles_up_is_given_up() -> None:
     )
     rules = without_limits(1, 2)
     numbers = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 1.0, 0, FOREVER, 0, 0, FOREVER, 20)
-    outside = numbers._replace(idle=3)
-    assert (kernel.replay(many, rules, outside) < 0).sum() == 98
+    assert (kernel.replay(many, rules, numbers._replace(idle=3)) < 0).sum() == 98
     assert (kernel.replay(many, rules, numbers) < 0).sum() == 98
     assert (kernel.replay(many, rules, numbers._replace(most=100)) >= 0).all()
 
@@ -180,5 +179,4 @@ def test_who_had_much_comes_later() -> None:
     fair = plain._replace(fair=10.0)
     assert kernel.replay(whole, rules, fair).tolist() == [0, 60_100, 60_000]
     # what user 1 had before the replay began counts too
-    before = np.array([0.0, 10**7])
-    assert kernel.replay(whole, rules, fair, before).tolist() == [0, 60_000, 60_100]
+    assert kernel.replay(whole, rules, fair, np.array([0.0, 10**7])).tolist() == [0, 60_000, 60_100]

@@ -24,8 +24,7 @@ def test_words_have_signs_and_units() -> None:
     longer = dict(described({"length": -1.5}))["order"]
     assert longer == "a job with twice the requested time comes 1.5 h earlier"
     assert "a user has at most 3 running jobs" in dict(described({"user_jobs": 2.6}))["limits"]
-    share = {"long": 3600.0, "long_share": 0.55, "daytime": 1.0}
-    (text,) = dict(described(share)).values()
+    (text,) = dict(described({"long": 3600.0, "long_share": 0.55, "daytime": 1.0})).values()
     assert text.startswith("jobs that request more than 1 h use together at most 55 %")
     assert text.endswith("on weekdays from 8 to 18 h")
 

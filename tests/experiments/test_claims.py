@@ -24,10 +24,10 @@ from gridsched.experiments.config import load_study
 from gridsched.experiments.kinds.calendars import LENGTHS
 from gridsched.experiments.kinds.dynamic_grid.config import DynamicGridStudy
 from gridsched.io import resource
-from gridsched.systems.calendars.measures import MEASURES as CALENDAR_MEASURES
-from gridsched.systems.dynamic_grid.measures import MEASURES as DYNAMIC_MEASURES
 from gridsched.systems.jscheduler.centres import load_platform
 from tests.conftest import REPOSITORY
+from tests.support.errors import refused, says
+from tests.support.fields import assert_fields
 
 Loader = Callable[..., Any]
 
@@ -54,6 +54,12 @@ def verdicts(tmp_path: Path) -> Loader:
         return evaluate(load_claims([write(tmp_path, entries)]), studies)
 
     return judge
+
+
+@pytest.fixture
+def judged(verdicts: Loader) -> Loader:
+    """Verdict of one entry."""
+    return lambda entry, studies: verdicts([entry], studies)[0]
 
 
 def write(folder: Path, entries: Any, **head: Any) -> Path:
@@ -87,6 +93,183 @@ def waits(**schemes: list[float] | float) -> dict[str, xr.Dataset]:
     return {"s": xr.Dataset({"wait": (dims, values)}, coords={"scheme": list(schemes)})}
 
 
+def scenarios(**schemes: list[list[float]]) -> dict[str, xr.Dataset]:
+    """As `waits`, for the scenarios heavy and light."""
+    values = np.array([[repeated(each) for each in own] for own in schemes.values()])
+    coords = {"scheme": list(schemes), "scenario": ["heavy", "light"]}
+    return {"s": xr.Dataset({"wait": (("scheme", "scenario", "replicate"), values)}, coords=coords)}
+
+
+# --- verdicts of one entry ------------------------------------------------------------------------
+
+JOBS_OF_HOMES = xr.Dataset(
+    {
+        "jobs_home": (("scheme", "home", "replicate"), [[[30.0, 10.0], [10.0, 10.0]]]),
+        "jobs": (("scheme", "replicate"), [[40.0, 20.0]]),
+    },
+    coords={"scheme": ["local"], "home": ["M1", "M2"]},
+)
+"""Jobs of a home and all jobs, which have no dimension home."""
+FAST_TO_LOCAL = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}}
+CENTRAL_TO_SENDER = {"select": {"scheme": "central"}, "relative_to": {"scheme": "sender"}, "form": "ratio"}
+SHARE_OF_HOME = {
+    "variable": "jobs_home",
+    "select": {"scheme": "local", "home": "M1"},
+    "relative_to": {"variable": "jobs"},
+    "form": "ratio",
+}
+ABC = waits(a=[1.0, 1.0], b=[9.0, 9.1], c=[20.0, 20.0])
+CHAIN = waits(a=[1.0, 2.0, 3.0], b=[2.0, 3.1, 3.9], c=[0.5, 5.5, 3.8])
+PLACES = waits(ideal=[1.0, 1.1], a=[2.0, 2.0], b=[3.0, 3.1], local=[9.0, 9.2])
+NOT_COMPARED = "s has a value of wait for fast that cannot be compared."
+
+
+def of_a(side: str, paper: float) -> dict[str, Any]:
+    return bound(side, paper, select={"scheme": "a"})
+
+
+def ordered(*chain: str | list[str]) -> dict[str, Any]:
+    return order([{"scheme": scheme} for scheme in chain])
+
+
+def of_local(paper: float, **tolerance: float) -> dict[str, Any]:
+    return value(paper, tolerance, select={"scheme": "local"})
+
+
+CASES: list[tuple[dict[str, Any], dict[str, xr.Dataset], dict[str, Any]]] = [
+    # beyond the tolerance only an interval that holds the paper's value could help
+    *(
+        (of_local(paper, absolute=0.5), run, {"verdict": verdict})
+        for run in (waits(local=[10.0]), waits(local=10.0))
+        for paper, verdict in ((10.5, "reproduced"), (10.9, "partly"), (11.0, "partly"), (11.1, "not"))
+    ),
+    # a relative tolerance is a share of the paper's value
+    *(
+        (of_local(paper, relative=0.05), waits(local=95.0), {"verdict": verdict})
+        for paper, verdict in ((100.0, "reproduced"), (100.1, "partly"), (-100.0, "not"))
+    ),
+    # about the same has no side
+    *(
+        (
+            value(1, {"relative": 0.1}, **CENTRAL_TO_SENDER),
+            waits(sender=10.0, central=10.0 * ours),
+            {"verdict": verdict},
+        )
+        for ours, verdict in (
+            (1.1, "reproduced"),
+            (1.19, "partly"),
+            (0.81, "partly"),
+            (1.3, "not"),
+            (0.5, "not"),
+        )
+    ),
+    (
+        value(0.7, {"absolute": 0.1}, **SHARE_OF_HOME),
+        {"s": JOBS_OF_HOMES},
+        {"verdict": "reproduced", "our_value": pytest.approx(40 / 60)},
+    ),
+    # orders of two
+    *(
+        (ordered("fast", "local"), waits(local=[10.0, 100.0, 1000.0], fast=fast), {"verdict": verdict})
+        for fast, verdict in (
+            ([9.0, 110.0, 980.0], "partly"),  # differences -1, 10, -20
+            ([10.0, 100.0, 1000.0], "not"),  # no difference
+            ([10.0, 99.0, 1002.0], "not"),
+            ([9.0, 90.0, 900.0], "reproduced"),
+            ([9.0, math.nan, math.nan], "partly"),  # a single pair
+        )
+    ),
+    (
+        ordered("fast", "local"),
+        waits(local=2.0, fast=1.0),
+        {"verdict": "reproduced", "our_value": -1, "low": -1, "high": -1},
+    ),
+    # a chain is as good as its weakest link
+    (ordered("a", "b"), CHAIN, {"verdict": "reproduced"}),
+    (
+        ordered("a", "b", "c"),
+        CHAIN,
+        {
+            "verdict": "partly",
+            "our_value": pytest.approx(-0.8 / 3),
+            "remark": "Shown: b minus c, the least clear of 2 comparisons. Not significant: b minus c.",
+        },
+    ),
+    (ordered("b", "a", "c"), CHAIN, {"verdict": "not"}),
+    # labels of one place are compared with both neighbours
+    (
+        ordered("ideal", ["a", "b"], "local"),
+        PLACES,
+        {"verdict": "reproduced", "remark": "Shown: ideal minus a, the least clear of 4 comparisons."},
+    ),
+    (
+        ordered(["a", "local"], "b"),
+        PLACES,
+        {
+            "verdict": "not",
+            "remark": "Shown: local minus b, the least clear of 2 comparisons. Does not hold: local minus b.",
+        },
+    ),
+    (
+        order([{"scenario": "heavy"}, {"scenario": "light"}], **FAST_TO_LOCAL, form="ratio"),
+        scenarios(local=[[10.0, 20.0], [1.0, 2.0]], fast=[[2.0, 4.0], [0.5, 1.0]]),
+        {"verdict": "reproduced", "our_value": pytest.approx(0.2 - 0.5)},
+    ),
+    # a reference of 0, and replicates that the two sides do not share
+    (
+        value(1, {"absolute": 1}, **FAST_TO_LOCAL, form="ratio"),
+        waits(local=[0.0, 0.0], fast=[1.0, 2.0]),
+        {"verdict": "not run", "why": NOT_COMPARED},
+    ),
+    (
+        ordered("fast", "local"),
+        waits(local=[1.0, math.nan], fast=[math.nan, 2.0]),
+        {"verdict": "not run", "why": NOT_COMPARED},
+    ),
+    # a bound of a known number includes its edge or not
+    *(
+        (of_a(side, 1), waits(a=1.0), {"verdict": verdict})
+        for side, verdict in (
+            ("at most", "reproduced"),
+            ("at least", "reproduced"),
+            ("below", "not"),
+            ("above", "not"),
+        )
+    ),
+    (of_a("below", 5), waits(a=[1.0]), {"verdict": "partly"}),
+    (
+        bound("below", 10, select={"scheme": ["a", "b", "c"]}),
+        ABC,
+        {
+            "verdict": "partly",
+            "our_value": 20,
+            "remark": "Shown: c, the least clear of 3 comparisons. Does not hold: c.",
+        },
+    ),
+    (
+        bound("below", 10, select={"scheme": ["a", "b"]}),
+        ABC,
+        {"verdict": "reproduced", "our_value": pytest.approx(9.05)},
+    ),
+    (
+        bound("above", 2, **FAST_TO_LOCAL, form="factor"),
+        waits(local=[10.0, 20.0], fast=[4.0, 8.0]),
+        {"verdict": "reproduced", "our_value": pytest.approx(2.5)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "run", "expected"), CASES)
+def test_verdict(
+    judged: Loader, entry: dict[str, Any], run: dict[str, xr.Dataset], expected: dict[str, Any]
+) -> None:
+    assert_fields(judged(entry, run), **expected)
+
+
+def test_labels_of_one_place_are_written_in_braces(judged: Loader) -> None:
+    assert judged(ordered("ideal", ["a", "b"], "local"), PLACES).claim.stated == "ideal < {a, b} < local"
+
+
 # --- values ---------------------------------------------------------------------------------------
 
 
@@ -102,45 +285,24 @@ def waits(**schemes: list[float] | float) -> dict[str, xr.Dataset]:
         (7.0, "not"),
     ],
 )
-def test_plain_value(verdicts: Loader, paper: float, verdict: str) -> None:
+def test_plain_value(judged: Loader, paper: float, verdict: str) -> None:
     """Mean 10; tolerance 0.5."""
-    (got,) = verdicts([value(paper, {"absolute": 0.5}, select={"scheme": "local"})], waits(local=TEN))
-    assert got.verdict == verdict
-    assert got.our_value == 10
+    got = judged(value(paper, {"absolute": 0.5}, select={"scheme": "local"}), waits(local=TEN))
+    assert_fields(got, verdict=verdict, our_value=10, difference=pytest.approx(10 - paper))
     assert [got.low, got.high] == pytest.approx([LOW, HIGH])
-    assert got.difference == pytest.approx(10 - paper)
 
 
-@pytest.mark.parametrize("run", [waits(local=[10.0]), waits(local=10.0)])
-@pytest.mark.parametrize(
-    ("paper", "verdict"), [(10.5, "reproduced"), (10.9, "partly"), (11.0, "partly"), (11.1, "not")]
-)
-def test_value_without_interval(
-    verdicts: Loader, paper: float, verdict: str, run: dict[str, xr.Dataset]
-) -> None:
-    """Beyond the tolerance only an interval that holds the paper's value could help."""
-    (got,) = verdicts([value(paper, {"absolute": 0.5}, select={"scheme": "local"})], run)
-    assert got.verdict == verdict
-
-
-def test_one_replicate_has_no_interval_and_a_known_number_is_exact(verdicts: Loader) -> None:
+def test_one_replicate_has_no_interval_and_a_known_number_is_exact(judged: Loader) -> None:
     entry = value(10.0, {"absolute": 0.0}, select={"scheme": "local"})
-    (one,) = verdicts([entry], waits(local=[10.0]))
+    one = judged(entry, waits(local=[10.0]))
     assert math.isnan(one.low)
     assert math.isnan(one.high)
     assert one.remark.startswith("No interval: ")
-    (known,) = verdicts([entry], waits(local=10.0))
+    known = judged(entry, waits(local=10.0))
     assert known.low == known.high == known.our_value == 10
     assert known.remark == ""
-    (equal,) = verdicts([entry], waits(local=[10.0, 10.0, math.nan]))
+    equal = judged(entry, waits(local=[10.0, 10.0, math.nan]))
     assert equal.low == equal.high == 10
-
-
-def test_relative_tolerance_is_a_share_of_the_paper_value(verdicts: Loader) -> None:
-    run = waits(local=95.0)
-    for paper, verdict in ((100.0, "reproduced"), (100.1, "partly"), (-100.0, "not")):
-        (got,) = verdicts([value(paper, {"relative": 0.05}, select={"scheme": "local"})], run)
-        assert got.verdict == verdict
 
 
 FORMS = [
@@ -158,47 +320,19 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("form", "paper", "verdict"), FORMS)
-def test_relative_value(verdicts: Loader, form: str, paper: float, verdict: str) -> None:
+def test_relative_value(judged: Loader, form: str, paper: float, verdict: str) -> None:
     """Local waits are 10, 20, 30; half as long under S-I."""
     run = waits(local=[10.0, 20.0, 30.0], fast=[5.0, 10.0, 15.0])
     ours = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": form}
-    (got,) = verdicts([value(paper, {"absolute": 0.05}, **ours)], run)
-    assert got.verdict == verdict
-    assert got.our_value == pytest.approx({"ratio": 0.5, "factor": 2.0, "difference": -10.0}[form])
-    assert got.difference == pytest.approx(got.our_value - paper)
-    if form != "difference":
-        assert got.low == pytest.approx(got.our_value)
-        assert got.high == pytest.approx(got.our_value)
-
-
-@pytest.mark.parametrize(
-    ("ours", "verdict"), [(1.1, "reproduced"), (1.19, "partly"), (0.81, "partly"), (1.3, "not"), (0.5, "not")]
-)
-def test_about_the_same_has_no_side(verdicts: Loader, ours: float, verdict: str) -> None:
-    run = waits(sender=10.0, central=10.0 * ours)
-    source = {"select": {"scheme": "central"}, "relative_to": {"scheme": "sender"}, "form": "ratio"}
-    (got,) = verdicts([value(1, {"relative": 0.1}, **source)], run)
-    assert got.verdict == verdict
-
-
-def test_value_relative_to_another_variable(verdicts: Loader) -> None:
-    """Jobs of a home as a share of all jobs, which have no dimension home."""
-    study = xr.Dataset(
-        {
-            "jobs_home": (("scheme", "home", "replicate"), [[[30.0, 10.0], [10.0, 10.0]]]),
-            "jobs": (("scheme", "replicate"), [[40.0, 20.0]]),
-        },
-        coords={"scheme": ["local"], "home": ["M1", "M2"]},
+    got = judged(value(paper, {"absolute": 0.05}, **ours), run)
+    assert_fields(
+        got,
+        verdict=verdict,
+        our_value=pytest.approx({"ratio": 0.5, "factor": 2.0, "difference": -10.0}[form]),
+        difference=pytest.approx(got.our_value - paper),
     )
-    ours = {
-        "variable": "jobs_home",
-        "select": {"scheme": "local", "home": "M1"},
-        "relative_to": {"variable": "jobs"},
-        "form": "ratio",
-    }
-    (got,) = verdicts([value(0.7, {"absolute": 0.1}, **ours)], {"s": study})
-    assert got.our_value == pytest.approx(40 / 60)
-    assert got.verdict == "reproduced"
+    if form != "difference":
+        assert_fields(got, low=pytest.approx(got.our_value), high=pytest.approx(got.our_value))
 
 
 @given(
@@ -239,58 +373,6 @@ def test_order_is_paired(verdicts: Loader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fast", "verdict"),
-    [
-        ([9.0, 110.0, 980.0], "partly"),  # differences -1, 10, -20
-        ([10.0, 100.0, 1000.0], "not"),  # no difference
-        ([10.0, 99.0, 1002.0], "not"),
-        ([9.0, 90.0, 900.0], "reproduced"),
-        ([9.0, math.nan, math.nan], "partly"),  # a single pair
-    ],
-)
-def test_order_of_two(verdicts: Loader, fast: list[float], verdict: str) -> None:
-    run = waits(local=[10.0, 100.0, 1000.0], fast=fast)
-    (got,) = verdicts([order([{"scheme": "fast"}, {"scheme": "local"}])], run)
-    assert got.verdict == verdict
-
-
-def test_order_of_known_numbers(verdicts: Loader) -> None:
-    run = waits(local=2.0, fast=1.0)
-    (got,) = verdicts([order([{"scheme": "fast"}, {"scheme": "local"}])], run)
-    assert got.verdict == "reproduced"
-    assert [got.our_value, got.low, got.high] == [-1, -1, -1]
-
-
-def test_chain_is_as_good_as_its_weakest_link(verdicts: Loader) -> None:
-    run = waits(a=[1.0, 2.0, 3.0], b=[2.0, 3.1, 3.9], c=[0.5, 5.5, 3.8])
-    (sure,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}])], run)
-    (chain,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}, {"scheme": "c"}])], run)
-    (wrong,) = verdicts([order([{"scheme": "b"}, {"scheme": "a"}, {"scheme": "c"}])], run)
-    assert (sure.verdict, chain.verdict, wrong.verdict) == ("reproduced", "partly", "not")
-    assert chain.our_value == pytest.approx(-0.8 / 3)
-    assert chain.remark == "Shown: b minus c, the least clear of 2 comparisons. Not significant: b minus c."
-
-
-def test_labels_of_one_place_are_compared_with_both_neighbours(verdicts: Loader) -> None:
-    run = waits(ideal=[1.0, 1.1], a=[2.0, 2.0], b=[3.0, 3.1], local=[9.0, 9.2])
-    chain: list[dict[str, Any]] = [{"scheme": "ideal"}, {"scheme": ["a", "b"]}, {"scheme": "local"}]
-    (got,) = verdicts([order(chain)], run)
-    assert got.verdict == "reproduced"
-    assert got.claim.stated == "ideal < {a, b} < local"
-    assert "of 4 comparisons" in got.remark
-    (wrong,) = verdicts([order([{"scheme": ["a", "local"]}, {"scheme": "b"}])], run)
-    assert wrong.verdict == "not"
-    assert "Does not hold: local minus b." in wrong.remark
-
-
-def scenarios(**schemes: list[list[float]]) -> dict[str, xr.Dataset]:
-    """As `waits`, for the scenarios heavy and light."""
-    values = np.array([[repeated(each) for each in own] for own in schemes.values()])
-    coords = {"scheme": list(schemes), "scenario": ["heavy", "light"]}
-    return {"s": xr.Dataset({"wait": (("scheme", "scenario", "replicate"), values)}, coords=coords)}
-
-
-@pytest.mark.parametrize(
     ("heavy", "light", "verdict"),
     [
         ([-1.0, -1.1], [-0.9, -1.0], "reproduced"),
@@ -300,10 +382,10 @@ def scenarios(**schemes: list[list[float]]) -> dict[str, xr.Dataset]:
         ([1.0, 1.1], [0.0, 0.0], "not"),
     ],
 )
-def test_order_over_scenarios(verdicts: Loader, heavy: list[float], light: list[float], verdict: str) -> None:
+def test_order_over_scenarios(judged: Loader, heavy: list[float], light: list[float], verdict: str) -> None:
     run = scenarios(local=[[0.0, 0.0], [0.0, 0.0]], fast=[heavy, light])
     chain = [{"scheme": "fast"}, {"scheme": "local"}]
-    (got,) = verdicts([order(chain, select={"scenario": ["heavy", "light"]})], run)
+    got = judged(order(chain, select={"scenario": ["heavy", "light"]}), run)
     assert got.verdict == verdict
     for name, differences in (("heavy", heavy), ("light", light)):
         fails = sum(differences) >= 0
@@ -315,34 +397,14 @@ def test_order_over_scenarios(verdicts: Loader, heavy: list[float], light: list[
     ("other", "verdict"),
     [([20.0, 21.0, 22.0], "reproduced"), ([11.0, 14.0, 17.0], "partly"), ([5.0, 6.0, 7.0], "not")],
 )
-def test_studies_are_compared_by_their_intervals(verdicts: Loader, other: list[float], verdict: str) -> None:
+def test_studies_are_compared_by_their_intervals(judged: Loader, other: list[float], verdict: str) -> None:
     """Means 10 and, say, 14, whose intervals overlap: paired they would differ by exactly 4."""
     run = {"s": waits(fast=TEN)["s"], "t": waits(fast=other)["s"]}
-    (got,) = verdicts([order([{"scheme": "fast"}, {"study": "t", "scheme": "fast"}])], run)
-    assert got.verdict == verdict
-    assert got.our_value == pytest.approx(10 - other[1])
+    got = judged(order([{"scheme": "fast"}, {"study": "t", "scheme": "fast"}]), run)
+    assert_fields(got, verdict=verdict, our_value=pytest.approx(10 - other[1]))
     theirs = inference.mean(other * REPEATS)
     assert [got.low, got.high] == pytest.approx([LOW - float(theirs.high), HIGH - float(theirs.low)])
     assert got.studies == "s, t"
-
-
-def test_what_cannot_be_compared_was_not_run(verdicts: Loader) -> None:
-    """A reference of 0, and replicates that the two sides do not share."""
-    factor = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "ratio"}
-    (zero,) = verdicts([value(1, {"absolute": 1}, **factor)], waits(local=[0.0, 0.0], fast=[1.0, 2.0]))
-    apart = waits(local=[1.0, math.nan], fast=[math.nan, 2.0])
-    (pairless,) = verdicts([order([{"scheme": "fast"}, {"scheme": "local"}])], apart)
-    for got in (zero, pairless):
-        assert got.verdict == "not run"
-        assert got.why == "s has a value of wait for fast that cannot be compared."
-
-
-def test_relative_values_in_order(verdicts: Loader) -> None:
-    run = scenarios(local=[[10.0, 20.0], [1.0, 2.0]], fast=[[2.0, 4.0], [0.5, 1.0]])
-    ours = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "ratio"}
-    (got,) = verdicts([order([{"scenario": "heavy"}, {"scenario": "light"}], **ours)], run)
-    assert got.verdict == "reproduced"
-    assert got.our_value == pytest.approx(0.2 - 0.5)
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -363,45 +425,11 @@ def test_relative_values_in_order(verdicts: Loader) -> None:
         ("at least", 10.1, "not"),
     ],
 )
-def test_bound(verdicts: Loader, side: str, paper: float, verdict: str) -> None:
-    (got,) = verdicts([bound(side, paper, select={"scheme": "a"})], waits(a=TEN))
-    assert got.verdict == verdict
-    assert got.our_value == 10
+def test_bound(judged: Loader, side: str, paper: float, verdict: str) -> None:
+    got = judged(bound(side, paper, select={"scheme": "a"}), waits(a=TEN))
+    assert_fields(got, verdict=verdict, our_value=10, difference=pytest.approx(10 - paper))
     assert [got.low, got.high] == pytest.approx([LOW, HIGH])
-    assert got.difference == pytest.approx(10 - paper)
     assert got.claim.stated == f"{side} {paper:.10g}"
-
-
-def test_bound_of_a_known_number_includes_its_edge_or_not(verdicts: Loader) -> None:
-    for side, verdict in (
-        ("at most", "reproduced"),
-        ("at least", "reproduced"),
-        ("below", "not"),
-        ("above", "not"),
-    ):
-        (got,) = verdicts([bound(side, 1, select={"scheme": "a"})], waits(a=1.0))
-        assert got.verdict == verdict
-
-
-def test_bound_with_one_replicate_is_not_sure(verdicts: Loader) -> None:
-    (got,) = verdicts([bound("below", 5, select={"scheme": "a"})], waits(a=[1.0]))
-    assert got.verdict == "partly"
-
-
-def test_bound_over_labels_shows_the_weakest(verdicts: Loader) -> None:
-    run = waits(a=[1.0, 1.0], b=[9.0, 9.1], c=[20.0, 20.0])
-    (some,) = verdicts([bound("below", 10, select={"scheme": ["a", "b", "c"]})], run)
-    assert (some.verdict, some.our_value) == ("partly", 20)
-    assert some.remark == "Shown: c, the least clear of 3 comparisons. Does not hold: c."
-    (all_,) = verdicts([bound("below", 10, select={"scheme": ["a", "b"]})], run)
-    assert (all_.verdict, all_.our_value) == ("reproduced", pytest.approx(9.05))
-
-
-def test_bound_of_a_factor(verdicts: Loader) -> None:
-    ours = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "factor"}
-    run = waits(local=[10.0, 20.0], fast=[4.0, 8.0])
-    (got,) = verdicts([bound("above", 2, **ours)], run)
-    assert (got.verdict, got.our_value) == ("reproduced", pytest.approx(2.5))
 
 
 # --- replicates of another dimension --------------------------------------------------------------
@@ -424,7 +452,7 @@ WEEKS = sums_by_week(
 )
 
 
-def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
+def test_weeks_take_the_place_of_replicates(judged: Loader) -> None:
     """Three times as long in the original scenario; the interval is that of the ratio over weeks."""
     ours = {
         "select": {"scheme": "fast"},
@@ -432,7 +460,7 @@ def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
         "form": "factor",
         "replicates": "week",
     }
-    (got,) = verdicts([value(3, {"absolute": 0.1}, **ours)], WEEKS)
+    got = judged(value(3, {"absolute": 0.1}, **ours), WEEKS)
     expected = inference.ratio([30.0, 60.0, 90.0, 0.0] * 8, [10.0, 21.0, 29.0, 0.0] * 8, serial=True)
     assert got.verdict == "reproduced"
     assert [got.our_value, got.low, got.high] == pytest.approx(
@@ -442,20 +470,19 @@ def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "verdict"), [("fast", "reproduced"), ("slow", "not")])
-def test_bounds_pair_the_weeks(verdicts: Loader, scheme: str, verdict: str) -> None:
+def test_bounds_pair_the_weeks(judged: Loader, scheme: str, verdict: str) -> None:
     ours = {
         "select": {"scheme": scheme},
         "relative_to": {"variable": "original_wait"},
         "form": "ratio",
         "replicates": "week",
     }
-    (got,) = verdicts([bound("below", 1, **ours)], WEEKS)
-    assert got.verdict == verdict
+    assert judged(bound("below", 1, **ours), WEEKS).verdict == verdict
 
 
-def test_orders_pair_the_weeks(verdicts: Loader) -> None:
+def test_orders_pair_the_weeks(judged: Loader) -> None:
     run = sums_by_week(original=[0.0] * 3, a=[10.0, 100.0, 1000.0], b=[11.0, 101.1, 1000.9])
-    (got,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}], replicates="week")], run)
+    got = judged(order([{"scheme": "a"}, {"scheme": "b"}], replicates="week"), run)
     assert got.verdict == "reproduced"
     wanted = inference.difference([10.0, 100.0, 1000.0] * 8, [11.0, 101.1, 1000.9] * 8, serial=True)
     assert [got.low, got.high] == pytest.approx([float(wanted.low), float(wanted.high)])
@@ -474,10 +501,8 @@ def test_orders_pair_the_weeks(verdicts: Loader) -> None:
     ],
 )
 def test_replicates_that_do_not_fit(verdicts: Loader, ours: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(*words, error=ConfigurationError):
         verdicts([value(1, {"absolute": 1}, **ours)], WEEKS)
-    for word in words:
-        assert word in str(caught.value)
 
 
 # --- what is no result ----------------------------------------------------------------------------
@@ -539,10 +564,8 @@ def test_inputs_and_untestable_claims_are_listed(verdicts: Loader) -> None:
     ],
 )
 def test_claims_that_do_not_fit_their_study(verdicts: Loader, ours: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(*words, error=ConfigurationError):
         verdicts([value(1, {"absolute": 1}, **ours)], waits(local=[1.0, 2.0], other=[1.0, 3.0]))
-    for word in words:
-        assert word in str(caught.value)
 
 
 def test_what_has_one_label_may_be_left_out(verdicts: Loader) -> None:
@@ -574,13 +597,16 @@ def test_table(verdicts: Loader) -> None:
     table = claims_table(verdicts(entries, SURE | waits(local=[9.0, 11.0], fast=[1.0, 3.0])))
     assert tuple(table.columns) == COLUMNS
     assert table[["paper", "id", "where", "claim"]].values.tolist()[0] == ["p", "c", "Table 1", "It is so"]
-    assert table["paper_value"].tolist() == ["12.5 s", "fast < local"]
-    assert table["our_value"].tolist() == pytest.approx([10, -8])
-    assert table["difference"].tolist() == pytest.approx([-2.5, math.nan], nan_ok=True)
-    assert table["verdict"].tolist() == ["reproduced", "reproduced"]
-    assert table["why"].tolist() == ["Old log. Read.", "Shown: fast minus local."]
-    assert table["study"].tolist() == ["s", "s"]
-    assert table["variable"].tolist() == ["wait", "wait"]
+    assert_fields(
+        table,
+        paper_value=["12.5 s", "fast < local"],
+        our_value=pytest.approx([10, -8]),
+        difference=pytest.approx([-2.5, math.nan], nan_ok=True),
+        verdict=["reproduced", "reproduced"],
+        why=["Old log. Read.", "Shown: fast minus local."],
+        study=["s", "s"],
+        variable=["wait", "wait"],
+    )
 
 
 def test_table_of_nothing() -> None:
@@ -649,8 +675,7 @@ def test_bad_claims(tmp_path: Path, entry: dict[str, Any], words: list[str]) -> 
     message = str(caught.value)
     assert message.startswith(f"{file}: ")
     assert "\n" not in message
-    for word in words:
-        assert word in message
+    says(message, *words)
 
 
 @pytest.mark.parametrize(
@@ -670,10 +695,8 @@ def test_bad_claims(tmp_path: Path, entry: dict[str, Any], words: list[str]) -> 
 def test_bad_files(tmp_path: Path, text: str, words: list[str]) -> None:
     file = tmp_path / "paper.yaml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(str(file), *words, error=ConfigurationError):
         load_claims([file])
-    for word in (str(file), *words):
-        assert word in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -711,231 +734,172 @@ VARIANTS = [
     "s-i, epsilon 60 s",
     "s-i, epsilon 600 s",
 ]
+CENTRES = [centre.name for centre in load_platform().centres if not centre.absent]
+CORRECTIONS = ("doubling", "requested", "increments")
+Labels = dict[str, list[Any]]
 
 
-def grid_study(scenarios: list[str], schedulers: list[str]) -> xr.Dataset:
-    """A dataset of a grid study with every variable, filled with ones."""
-    coords: dict[str, list[Any]] = {
-        "scenario": scenarios,
-        "scheduler": schedulers,
-        "estimates": ["requested"],
-        "replicate": [0, 1],
-        "group": [ALL, *(f"{kind} {name}" for kind in ("users of", "cluster") for name in MACHINES)],
-    }
-    names = (
-        "wait_time_mean",
-        "response_time_mean",
-        "run_time_mean",
-        "wait_time_deviation",
-        "grid_efficiency_makespan",
-        "transferred",
-        "utilisation_own",
-        "jobs",
-        "offered_load",
-        "jobs_submitted",
-        "cluster_speed",
-    )
-    return ones(dict.fromkeys(names, tuple(coords)), coords)
+def superscheduler(scenarios: list[str], schedulers: list[str]) -> Labels:
+    groups = [ALL, *(f"{kind} {name}" for kind in ("users of", "cluster") for name in MACHINES)]
+    return {"scenario": scenarios, "scheduler": schedulers, "estimates": ["requested"], "group": groups}
 
 
-def model_study() -> xr.Dataset:
-    """A dataset of the study of models with the variables that claims can use, filled with ones."""
-    classes = ["1-8", "9-24", "25-56", "57-120", "121-248", "249-504", "505-1152"]
-    coords: dict[str, list[Any]] = {
-        "size_class": classes,
-        "source": ["log", "paper"],
-        "moment": [1, 2, 3],
-        "machine": MACHINES,
-        "spread": ["power law", "log-uniform", "uniform"],
-    }
-    dims: dict[str, tuple[str, ...]] = {
-        "jobs": ("size_class",),
-        "share": ("source", "size_class"),
-        "offered_load": ("machine", "spread"),
-        "target_utilisation": ("machine",),
-        "exponent": ("machine",),
-    }
-    for process in ("interarrival", "service"):
-        for name in ("order", "rate_1", "rate_2", "p", "mean", "ks"):
-            dims[f"{process}_{name}"] = ("source", "size_class")
-        dims[f"{process}_moment"] = ("source", "size_class", "moment")
-        dims[f"{process}_mean_all"] = ("source",)
-        dims[f"{process}_exact"] = ("size_class",)
-    return ones(dims, coords)
-
-
-def self_scheduling_study(factors: list[str], metrics: list[str], numbers: list[int]) -> xr.Dataset:
-    """A dataset of a study of the JScheduler with the variables of claims, filled with ones."""
-    centres = [centre.name for centre in load_platform().centres if not centre.absent]
+def jscheduler(factors: list[str], metrics: list[str], numbers: list[int]) -> Labels:
     runs = [(metric, k) for metric in metrics for k in numbers]
-    coords: dict[str, list[Any]] = {
+    return {
         "scenario": factors,
+        "factor": factors,
         "scheduler": ["original", *(f"{metric}, k {k}" for metric, k in runs)],
+        "predictions": ["", *["plan"] * len(runs)],
+        "metric": ["", *(metric for metric, _ in runs)],
+        "k": [np.nan, *(float(k) for _, k in runs)],
         "estimates": ["predicted", "requested", "actual"],
-        "replicate": [0, 1, 2],
-        "group": [ALL, *(f"users of {name}" for name in centres)],
-        "centre": centres,
+        "group": [ALL, *(f"users of {name}" for name in CENTRES)],
+        "centre": CENTRES,
     }
-    dims: dict[str, tuple[str, ...]] = {"cpu_factor": ("centre",), "offered_load": ("scenario", "group")}
-    names = ("wait_time_mean", "slowdown_mean", "bounded_slowdown_mean", "wait_time_p95", "slowdown_p95")
-    made = ones(dims | dict.fromkeys((*names, "jobs"), tuple(coords)[:5]), coords)
-    return made.assign_coords(
-        factor=("scenario", factors),
-        predictions=("scheduler", ["", *["plan"] * len(runs)]),
-        metric=("scheduler", ["", *(metric for metric, _ in runs)]),
-        k=("scheduler", [np.nan, *(float(k) for _, k in runs)]),
-    )
 
 
-def calendar_study(scenarios: list[str], schedulers: list[str], clusters: list[str]) -> xr.Dataset:
-    """A dataset of a study of imprecise calendars with the variables of claims, filled with ones."""
+def calendars(scenarios: list[str], schedulers: list[str], clusters: list[str]) -> Labels:
     users = [f"users of {name}" for name in clusters]
     both = [f"{who}, {length}" for who in users for length in LENGTHS]
-    coords: dict[str, list[Any]] = {
+    return {
         "scenario": scenarios,
         "scheduler": schedulers,
         "estimates": ["actual", "requested"],
-        "replicate": [0, 1, 2],
         "group": [ALL, *LENGTHS, *users, *both, *(f"cluster {name}" for name in clusters)],
     }
-    names = [measure.name for measure in CALENDAR_MEASURES]
-    names += ["jobs_submitted", "cluster_processors", "utilisation_makespan", "makespan"]
-    names += ["transferred", "jobs"]
-    made = ones(dict.fromkeys(names, tuple(coords)), coords)
-    return made.assign_coords(slots_of_46_days=("scheduler", np.ones(len(schedulers))))
 
 
-def dynamic_study() -> xr.Dataset:
-    """A dataset of the study of dynamic grids with the variables that claims can use, filled with ones."""
+def dynamic_grid() -> Labels:
     study = load_study(REPOSITORY / "config" / "studies" / "dynamic-grid.yaml")
     assert isinstance(study, DynamicGridStudy)
-    coords: dict[str, list[Any]] = {
-        "scenario": list(dict.fromkeys(scenario for scenario, _ in study.runs)),
-        "scheduler": list(dict.fromkeys(scheduler for _, scheduler in study.runs)),
-        "estimates": ["requested"],
-        "replicate": [0, 1, 2],
-        "group": [ALL, *(f"users of {name}" for name in (*study.cluster_names, "grid", "sites"))],
-    }
-    names = ("response_time_mean", "jobs", *(measure.name for measure in DYNAMIC_MEASURES))
-    return ones(dict.fromkeys(names, tuple(coords)), coords)
+    scenarios, schedulers = (list(dict.fromkeys(labels)) for labels in zip(*study.runs, strict=True))
+    groups = [ALL, *(f"users of {name}" for name in (*study.cluster_names, "grid", "sites"))]
+    return {"scenario": scenarios, "scheduler": schedulers, "estimates": ["requested"], "group": groups}
 
 
-def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:
-    """A dataset of a study of a multicluster with the variables that claims can use, filled with ones."""
-    coords: dict[str, list[Any]] = {
-        "scenario": points,
+def multicluster(scenarios: list[str], clusters: int = 4) -> Labels:
+    return {
+        "scenario": scenarios,
         "scheduler": ["muscle", "dll", "wrand"],
         "estimates": ["requested"],
-        "replicate": [0, 1],
-        "group": ["all jobs", *(f"cluster C{number}" for number in range(1, clusters + 1))],
+        "group": [ALL, *(f"cluster C{number}" for number in range(1, clusters + 1))],
         "example_job": [f"J{number}" for number in range(1, 7)],
         "example_cluster": ["C1", "C2"],
         "example_row": list(range(1, 7)),
     }
-    run = ("scenario", "scheduler", "estimates", "replicate", "group")
-    names = ("mcp_mean", "pb_mean", "queue_mean", "jobs", "cluster_processors", "cluster_speed")
-    dims: dict[str, tuple[str, ...]] = dict.fromkeys(names, run)
-    dims |= dict.fromkeys(("weight_over_deadline", "weight_makespan", "weight_idle"), run)
-    for name in ("processors", "run_time", "slack"):
-        dims[f"example_{name}"] = ("example_job",)
-    for name in ("cluster_processors", "seed_holes"):
-        dims[f"example_{name}"] = ("example_cluster",)
-    dims["example_row_code"] = ("example_row",)
-    return ones(dims, coords)
 
 
-def placement_study() -> xr.Dataset:
-    """A dataset of the study of placements with the variables that claims can use, filled with ones."""
-    coords: dict[str, list[Any]] = {
-        "scenario": ["nodes in random order", "nodes by name"],
-        "scheduler": ["random", "dot product", "clustered", "packed", "best fit", "fragments"],
-        "estimates": ["requested"],
-        "replicate": [0, 1],
-    }
-    return ones({"allocated_full": tuple(coords)}, coords)
-
-
-def sequence_study() -> xr.Dataset:
-    """A dataset of the study of sequences, filled with ones."""
-    logs = ["Lublin-1", "SDSC-SP2", "HPC2N", "Lublin-2"]
-    coords: dict[str, list[Any]] = {
-        "scenario": [*logs, *(f"{log}, backfilling" for log in logs)],
-        "scheduler": ["fcfs", "wfp3", "unicep", "shortest", "f1"],
-        "estimates": ["requested"],
-        "replicate": [0, 1],
-        "group": ["all jobs"],
-    }
-    dims = tuple(coords)
-    return ones({"bounded_slowdown_mean": dims, "utilisation_to_last_start": dims}, coords)
-
-
-def predicting_study() -> xr.Dataset:
-    """A dataset of the study of EASY++, filled with ones."""
-    corrections = ("doubling", "requested", "increments")
-    coords: dict[str, list[Any]] = {
-        "scenario": ["KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE"],
-        "estimates": ["requested"],
-        "scheduler": [
-            *(f"{policy}{known}" for policy in ("easy", "sjbf") for known in ("", " actual", " double")),
-            *(f"{policy}, correction {each}" for policy in ("easy recent", "easy++") for each in corrections),
-        ],
-        "group": [ALL],
-    }
-    dims = tuple(coords)
-    return ones({"bounded_slowdown_mean": dims, "response_time_mean": dims}, coords)
-
-
-def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
-    sizes = {name: len(labels) for name, labels in coords.items()}
-    variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
-    return xr.Dataset(variables, coords=coords)
+RUN = ("scenario", "scheduler", "estimates", "replicate")
+BESIDES: dict[str, dict[str, tuple[str, ...]]] = {
+    "placements": {"allocated_full": RUN},
+    "sequences": dict.fromkeys(("bounded_slowdown_mean", "utilisation_to_last_start"), (*RUN, "group")),
+    "jscheduler": {"offered_load": ("scenario", "group")},
+    "jscheduler-factors": {"offered_load": ("scenario", "group")},
+}
+"""Dimensions of variables that are not recorded, or known only for one label of the other dimensions."""
 
 
 @pytest.fixture(scope="module")
 def studies() -> dict[str, xr.Dataset]:
+    """Datasets of ones with the labels of the shipped studies, and the variables of the recorded run."""
     months = ["one-month", "six-month", "one-month-synthetic", "six-month-synthetic"]
-    return {
-        "superscheduler-months": grid_study(months, SCHEMES),
-        "superscheduler-load": grid_study(["heavy", "light"], SCHEMES),
-        "superscheduler-local": grid_study(
+    logs = ["Lublin-1", "SDSC-SP2", "HPC2N", "Lublin-2"]
+    labels: dict[str, Labels] = {
+        "superscheduler-months": superscheduler(months, SCHEMES),
+        "superscheduler-load": superscheduler(["heavy", "light"], SCHEMES),
+        "superscheduler-local": superscheduler(
             [f"one-month, {policy}" for policy in ("easy", "ff", "sjf")], ["local", "s-i"]
         ),
-        "superscheduler-sensitivity": grid_study(["heavy", "light", "one-month"], [*SCHEMES[:4], *VARIANTS]),
-        "superscheduler-models": model_study(),
-        "jscheduler": self_scheduling_study(
+        "superscheduler-sensitivity": superscheduler(
+            ["heavy", "light", "one-month"], [*SCHEMES[:4], *VARIANTS]
+        ),
+        "superscheduler-models": {
+            "size_class": ["1-8", "9-24", "25-56", "57-120", "121-248", "249-504", "505-1152"],
+            "source": ["log", "paper"],
+            "moment": [1, 2, 3],
+            "machine": MACHINES,
+            "spread": ["power law", "log-uniform", "uniform"],
+        },
+        "jscheduler": jscheduler(
             ["divide"], ["wait", "slowdown", "queued-jobs", "work-left"], list(range(1, 56))
         ),
-        "jscheduler-factors": self_scheduling_study(
+        "jscheduler-factors": jscheduler(
             ["multiply", "none"], ["wait", "slowdown"], [1, 2, 3, 4, 8, 10, 16, 32, 55]
         ),
-        "calendars-slots": calendar_study(
+        "calendars-slots": calendars(
             ["October", "November"],
             [*(f"configuration {number}" for number in range(1, 7)), "conservative", "easy"],
             ["KTH"],
         ),
-        "calendars-partitions": calendar_study(
+        "calendars-partitions": calendars(
             ["March"], ["conservative", "easy", "combined"], [f"P{number}" for number in range(1, 7)]
         ),
-        "calendars-clusters": calendar_study(
+        "calendars-clusters": calendars(
             ["CTC"],
             ["alone", "two levels", "two levels, unbiased"],
             [f"C{number}" for number in range(1, 11)],
         ),
-        "dynamic-grid": dynamic_study(),
-        "muscle-levels": multicluster_study([f"level-{level}" for level in range(20, 161, 20)]),
-        "muscle-levels-own": multicluster_study(
+        "dynamic-grid": dynamic_grid(),
+        "muscle-levels": multicluster([f"level-{level}" for level in range(20, 161, 20)]),
+        "muscle-levels-own": multicluster(
             [f"{scheme}-{level}" for scheme in ("muscle", "dll", "wrand") for level in (40, 100)]
         ),
-        "muscle-deadlines": multicluster_study(
+        "muscle-deadlines": multicluster(
             [f"level-{level}-ratio-{high}" for level in (40, 100) for high in (1, 3, 5, 7, 9)]
         ),
-        "muscle-weights": multicluster_study([f"level-{level}" for level in (40, 100, 160)]),
-        "muscle-size": multicluster_study([f"{number}-clusters" for number in (4, 6, 8, 10)], 10),
-        "muscle-variants": multicluster_study(["level-40", "level-100", "sizes-normal", "sizes-log"]),
-        "placements": placement_study(),
-        "sequences": sequence_study(),
-        "easy-plus-plus": predicting_study(),
+        "muscle-weights": multicluster([f"level-{level}" for level in (40, 100, 160)]),
+        "muscle-size": multicluster([f"{number}-clusters" for number in (4, 6, 8, 10)], 10),
+        "muscle-variants": multicluster(["level-40", "level-100", "sizes-normal", "sizes-log"]),
+        "placements": {
+            "scenario": ["nodes in random order", "nodes by name"],
+            "scheduler": ["random", "dot product", "clustered", "packed", "best fit", "fragments"],
+            "estimates": ["requested"],
+        },
+        "sequences": {
+            "scenario": [*logs, *(f"{log}, backfilling" for log in logs)],
+            "scheduler": ["fcfs", "wfp3", "unicep", "shortest", "f1"],
+            "estimates": ["requested"],
+            "group": [ALL],
+        },
+        "easy-plus-plus": {
+            "scenario": ["KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE"],
+            "scheduler": [
+                *(f"{policy}{known}" for policy in ("easy", "sjbf") for known in ("", " actual", " double")),
+                *(
+                    f"{policy}, correction {each}"
+                    for policy in ("easy recent", "easy++")
+                    for each in CORRECTIONS
+                ),
+            ],
+            "estimates": ["requested"],
+            "group": [ALL],
+        },
     }
+    record = json.loads((REPOSITORY / "tests" / "golden" / "reproduction.json").read_text(encoding="utf-8"))
+    return {
+        name: ones(
+            {
+                variable: tuple(re.findall(r"(\w+) \d+", str(told).partition(")")[0]))
+                for variable, told in record["datasets"].get(f"{name}/study.nc", {}).items()
+            }
+            | BESIDES.get(name, {}),
+            own,
+        )
+        for name, own in labels.items()
+    }
+
+
+def ones(variables: dict[str, tuple[str, ...]], labels: Labels) -> xr.Dataset:
+    """A dataset of ones, but for coordinates with these labels; other dimensions have three places."""
+    coords = {name: (variables.get(name, (name,)), own) for name, own in labels.items()}
+    sizes = {name: len(own) for name, own in labels.items()}
+    filled = {
+        name: (dims, np.ones([sizes.get(dim, 3) for dim in dims]))
+        for name, dims in variables.items()
+        if name not in labels and name not in dims
+    }
+    return xr.Dataset(filled, coords)
 
 
 def test_shipped_claims_fit_their_studies(studies: dict[str, xr.Dataset]) -> None:
@@ -1018,24 +982,3 @@ def test_shipped_numbers_of_the_grid_follow_from_table_1() -> None:
     assert f" {sum(count for count, _ in resources)}." in why["resources"]
     assert f"{sum(count * size for count, size in resources):,}" in why["processors"]
     assert f"{max(size for _, size in resources):,}" in why["sizes"]
-
-
-def test_claims_that_are_shipped_select_what_their_studies_have() -> None:
-    """By the dimensions in the record of the reduced studies, without running these."""
-    record = json.loads((REPOSITORY / "tests" / "golden" / "reproduction.json").read_text(encoding="utf-8"))
-    checked = 0
-    for claim in load_claims():
-        source = claim.source
-        known = record["datasets"].get(f"{source.study}/study.nc") if source is not None else None
-        if source is None or known is None:
-            continue
-        dimensions = {
-            name: set(re.findall(r"(\w+) \d+", str(told).partition(")")[0])) for name, told in known.items()
-        }
-        for variable in source.variables:
-            assert variable in known, f"{claim.id}: {source.study} has no {variable}"
-            for key in set(source.select) - {"study", "variable"}:
-                along = dimensions.get(key, set())
-                assert key in dimensions[variable] or along, f"{claim.id}: {variable} has no {key}"
-        checked += 1
-    assert checked > 400

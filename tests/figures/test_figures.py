@@ -21,6 +21,7 @@ from gridsched.figures.style import save
 from gridsched.metrics import jobs as metrics
 from gridsched.workloads.characterisation import characterise
 from gridsched.workloads.table import Workload
+from tests.support.errors import says
 
 ALL_SCHEMES = ["FCFS", "EASY", "SJBF", "LXWF", "conservative", "FF", "EASY(2)", "EASY(4)"]
 ODD_LABELS = ["$x_1$", "<b> & co", "_hidden", "two\nlines", "100 % $", "w" * 90, r"\alpha\$", "{}"]
@@ -98,8 +99,7 @@ def placed(
 
 
 def test_a_job_that_no_gap_holds_is_split() -> None:
-    run = placed([0, 0, 0, 1], [10, 30, 10, 5], [3, 2, 3, 6], [0, 0, 0, 10])
-    _, numbers = gantt(run)
+    _, numbers = gantt(placed([0, 0, 0, 1], [10, 30, 10, 5], [3, 2, 3, 6], [0, 0, 0, 10]))
     last = numbers[numbers["job_number"] == 4]
     assert last[["first_processor", "processors"]].to_numpy().tolist() == [[0, 3], [5, 3]]
     assert (last["start_time"] == 10).all()
@@ -124,8 +124,7 @@ def test_rectangles_never_overlap_and_hold_all_processors(jobs: list[tuple[int, 
         grid[first:last, row["start_time"] : row["end_time"]] += 1
     assert grid.max() <= 1
     np.testing.assert_array_equal(grid.sum(axis=0), busy)
-    drawn = numbers.groupby("job_number")["processors"].sum()
-    assert drawn.tolist() == processors
+    assert numbers.groupby("job_number")["processors"].sum().tolist() == processors
 
 
 def test_jobs_without_run_time_leave_the_machine_to_others() -> None:
@@ -196,6 +195,8 @@ def test_a_workload_is_drawn_with_the_numbers_of_its_characterisation(jobs: int,
 
 def test_panels_say_what_a_log_does_not_know(tmp_path: Path) -> None:
     drawing = workload_characterisation(characterise(made_up_workload()))
-    texts = " ".join(texts_of(save(*drawing, tmp_path / "workload")[0]))
-    assert "no requested times in this log" in texts
-    assert "start of the workload is not known" in texts
+    says(
+        " ".join(texts_of(save(*drawing, tmp_path / "workload")[0])),
+        "no requested times in this log",
+        "start of the workload is not known",
+    )

@@ -18,13 +18,13 @@ from gridsched.figures.gantt_nodes import gantt_of_nodes
 from gridsched.figures.style import save
 from gridsched.metrics.nodes import fragmentation, resource_use
 from gridsched.nodes import NodeEvent, NodeType
+from tests.support.errors import says
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
 
 def drawn(seed: int = 1, jobs: int = 40) -> Any:
     rng = np.random.default_rng(seed)
-    cluster = some_cluster(rng)
-    return gs.simulate(some_jobs(rng, jobs), cluster, "easy")
+    return gs.simulate(some_jobs(rng, jobs), some_cluster(rng), "easy")
 
 
 @pytest.mark.random_cases(6)
@@ -77,13 +77,10 @@ def test_nodes_are_rows_and_outages_are_hatched(tmp_path: Path) -> None:
     assert {"a0", "a1", "b0", "1", "2", "drained", "maintenance", "down"} <= set(texts)
     hatched = [p for p in figure.axes[1].findobj(Rectangle) if p.get_hatch()]
     spans = sorted((p.get_x(), p.get_x() + p.get_width()) for p in hatched)
-    last = figure.axes[1].get_xlim()[1]
-    assert spans == [(3, last), (5, 9), (10, 20)]
+    assert spans == [(3, figure.axes[1].get_xlim()[1]), (5, 9), (10, 20)]
     assert len({p.get_hatch() for p in hatched}) == 3
     svg, *_ = save(*gantt_of_nodes(run), tmp_path / "nodes")
-    said = svg.read_text(encoding="utf-8")
-    assert "50 % of GPU 0 of a0" in said
-    assert "job 3: submitted at 1 s, is rejected" in said
+    says(svg.read_text(encoding="utf-8"), "50 % of GPU 0 of a0", "job 3: submitted at 1 s, is rejected")
     part, table = gantt_of_nodes(run, nodes=["b0"], until=100)
     assert table["node"].unique().tolist() == ["b0"]
     assert part.axes[1].get_xlim()[1] >= 100
@@ -92,8 +89,7 @@ def test_nodes_are_rows_and_outages_are_hatched(tmp_path: Path) -> None:
 def test_which_chart_is_drawn() -> None:
     run = drawn()
     assert "gpu0" in [text.get_text() for text in gs.plot.gantt(run).findobj(Text)]
-    by_processors = gs.plot.gantt(run, by="processors")
-    assert by_processors.axes[1].get_ylabel() == "processors"
+    assert gs.plot.gantt(run, by="processors").axes[1].get_ylabel() == "processors"
     jobs = jobs_of(submit_time=[0], run_time=[5], requested_processors=[1], gives_up_time=[9])
     one = gs.simulate(jobs, gs.Cluster(processors=4), "easy")
     assert gs.plot.gantt(one).axes[1].get_ylabel() == "processors"

@@ -54,8 +54,7 @@ def test_simple_methods_by_definition(log: tuple[Workload, Ends], times: dict[st
 
 
 def test_the_tree_is_the_prequential_one(log: tuple[Workload, Ends], times: dict[str, list[int]]) -> None:
-    predictions = predict_prequential(*log, OPTIONS)
-    assert times["classification tree"] == predictions.run_time.tolist()
+    assert times["classification tree"] == predict_prequential(*log, OPTIONS).run_time.tolist()
 
 
 def test_measures_by_definition(

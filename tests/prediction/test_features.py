@@ -16,6 +16,7 @@ from gridsched.prediction.features import submission_columns
 from gridsched.prediction.intervals import Intervals
 from gridsched.prediction.prequential import job_table
 from gridsched.workloads.table import Workload
+from tests.support.fields import assert_fields
 from tests.support.prediction import Ends, naive_features, naive_knowledge, small_logs, workload_of
 
 
@@ -65,8 +66,7 @@ def test_clock_is_local_also_when_it_changes(zone: str) -> None:
     workload = workload_of(submit, submit, unix_start_time=start, time_zone=zone)
     numbers = submission_columns(workload, None)[1]
     local = [datetime.fromtimestamp(start + int(second), ZoneInfo(zone)) for second in submit]
-    assert numbers["hour"].tolist() == [each.hour for each in local]
-    assert numbers["weekday"].tolist() == [each.weekday() for each in local]
+    assert_fields(numbers, hour=[each.hour for each in local], weekday=[each.weekday() for each in local])
 
 
 @pytest.mark.parametrize("zone", ["Mars/Base", "Europe", "../UTC"])
@@ -79,11 +79,8 @@ def test_zones_that_do_not_exist_are_refused(zone: str) -> None:
 def test_clock_without_zone_is_utc_and_without_start_begins_on_monday() -> None:
     submit = np.array([0, 3600, 86400])
     unix = submission_columns(workload_of(submit, submit, unix_start_time=86400 * 10 + 7200), None)[1]
-    assert unix["hour"].tolist() == [2, 3, 2]
-    assert unix["weekday"].tolist() == [6, 6, 0]
-    none = submission_columns(workload_of(submit, submit), None)[1]
-    assert none["hour"].tolist() == [0, 1, 0]
-    assert none["weekday"].tolist() == [0, 0, 1]
+    assert_fields(unix, hour=[2, 3, 2], weekday=[6, 6, 0])
+    assert_fields(submission_columns(workload_of(submit, submit), None)[1], hour=[0, 1, 0], weekday=[0, 0, 1])
 
 
 def test_requested_times_of_zero_are_unknown() -> None:
@@ -107,8 +104,7 @@ def test_matrix_has_the_columns_that_are_asked_for() -> None:
     )
     assert matrix.dtype == np.float32
     assert matrix.tolist() == [[1, 0, 10], [-1, 1, 90]]
-    first = table.matrix(np.array([0]), ["last_interval"], {}, intervals)
-    assert first.tolist() == [[-1]]
+    assert table.matrix(np.array([0]), ["last_interval"], {}, intervals).tolist() == [[-1]]
 
 
 # --- categories -----------------------------------------------------------------------------------

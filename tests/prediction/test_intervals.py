@@ -17,15 +17,18 @@ from gridsched.errors import WorkloadError
 from gridsched.prediction.intervals import discretise
 from gridsched.prediction.mdl import mdl_cuts
 from gridsched.prediction.options import Discretisation, Representative
+from tests.support.fields import assert_fields
 
 HISTORY = np.array([1, 2, 3, 10, 20, 30, 100, 200, 300, 1000])
 
 
 def test_equal_frequency_of_ten_jobs() -> None:
-    intervals = discretise(HISTORY, "equal_frequency", 5)
-    assert intervals.upper.tolist() == [2, 10, 30, 200, 1000]
-    assert intervals.lower.tolist() == [0, 3, 11, 31, 201]
-    assert intervals.representative.tolist() == [2, 6, 25, 150, 650]
+    assert_fields(
+        discretise(HISTORY, "equal_frequency", 5),
+        upper=[2, 10, 30, 200, 1000],
+        lower=[0, 3, 11, 31, 201],
+        representative=[2, 6, 25, 150, 650],
+    )
 
 
 def test_equal_frequency_keeps_equal_run_times_together() -> None:
@@ -47,10 +50,11 @@ def test_log_width_cuts_at_the_roots_of_the_range() -> None:
 
 
 def test_k_means_finds_three_groups() -> None:
-    history = np.array([1, 1, 2, 90, 100, 110, 9000, 10000, 11000])
-    intervals = discretise(history, "k_means", 3)
-    assert intervals.upper.tolist() == [2, 110, 11000]
-    assert intervals.representative.tolist() == [1, 100, 10000]
+    assert_fields(
+        discretise(np.array([1, 1, 2, 90, 100, 110, 9000, 10000, 11000]), "k_means", 3),
+        upper=[2, 110, 11000],
+        representative=[1, 100, 10000],
+    )
 
 
 @pytest.mark.random_cases(5)
@@ -82,9 +86,11 @@ def test_nothing_can_be_made_of_no_jobs() -> None:
 @pytest.mark.parametrize("kind", get_args(Discretisation))
 def test_constant_run_times_make_one_interval(kind: Discretisation) -> None:
     for value in (0, 7):
-        intervals = discretise(np.full(50, value), kind, 10, label=np.arange(50) % 2)
-        assert intervals.upper.tolist() == [value]
-        assert intervals.representative.tolist() == [max(value, 1)]
+        assert_fields(
+            discretise(np.full(50, value), kind, 10, label=np.arange(50) % 2),
+            upper=[value],
+            representative=[max(value, 1)],
+        )
 
 
 @given(
@@ -175,8 +181,7 @@ def test_mdl_takes_the_best_cuts_first() -> None:
 def test_mdl_accepts_what_the_definition_accepts(jobs: list[tuple[int, int]]) -> None:
     ordered = sorted(jobs, key=lambda job: job[0])
     values, labels = (np.array(column) for column in zip(*jobs, strict=True))
-    cuts = mdl_cuts(values, labels, 100)
-    assert set(cuts.tolist()) == naive_mdl(ordered)
+    assert set(mdl_cuts(values, labels, 100).tolist()) == naive_mdl(ordered)
 
 
 def test_mdl_takes_more_labels_than_fit_into_a_power() -> None:

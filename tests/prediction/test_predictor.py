@@ -66,8 +66,7 @@ def test_predictor_agrees_on_a_longer_log() -> None:
 
 def test_logs_have_their_own_models() -> None:
     workload, end = busy_log(200)
-    source = np.arange(200) % 2
-    predictor = Predictor(workload, replace(OPTIONS, minimum_history=60), source)
+    predictor = Predictor(workload, replace(OPTIONS, minimum_history=60), np.arange(200) % 2)
     assert predictor.models == (None, None)
     now = int(end.max())
     predictor.predict(np.arange(200), now)
@@ -88,8 +87,7 @@ def test_asking_again_uses_the_newest_tree_and_the_old_features() -> None:
     predictor.retrain(41)
     assert predictor.predict(np.array([3, 4]), 50).tolist() == [5, 5]
     assert predictor.predict(np.array([3, 3]), 50).tolist() == [5, 5]
-    seen = naive_features(workload, np.array([40, 40, 40, 99, 99]), 4)
-    assert seen["jobs_in_system"] == 1
+    assert naive_features(workload, np.array([40, 40, 40, 99, 99]), 4)["jobs_in_system"] == 1
 
 
 def test_mistakes_of_the_caller() -> None:

@@ -29,6 +29,7 @@ from gridsched.prediction.rules import KINDS
 from gridsched.traces import by_count, clean, merge_workloads, read_swf
 from gridsched.workloads.table import Workload
 from tests.conftest import REPOSITORY
+from tests.support.fields import assert_fields
 from tests.support.prediction import (
     Ends,
     busy_log,
@@ -106,16 +107,19 @@ def test_fallbacks_by_hand() -> None:
     assert predictions.run_time.tolist() == [77, 60, 35, 25]
     assert [KINDS[kind] for kind in predictions.kind] == ["constant", "requested time", "mean", "mean"]
     expected = {"tree": 0, "requested time": 1, "mean": 2, "constant": 1}
-    assert predictions.counts == {**expected, "cut at the requested time": 0, "without an end": 0}
-    assert predictions.retrainings == 0
+    assert_fields(
+        predictions, counts={**expected, "cut at the requested time": 0, "without an end": 0}, retrainings=0
+    )
 
 
 def test_fewer_jobs_than_intervals() -> None:
     workload = workload_of(np.arange(0, 120, 10), [5] * 12, requested_time=[100] * 12)
     options = PredictorOptions(minimum_history=1, retrain_seconds=30, intervals=50)
-    predictions = predict_prequential(workload, workload.submit_time + 5, options)
-    assert predictions.run_time.tolist() == [100] * 3 + [5] * 9
-    assert predictions.interval.tolist() == [-1] * 3 + [0] * 9
+    assert_fields(
+        predict_prequential(workload, workload.submit_time + 5, options),
+        run_time=[100] * 3 + [5] * 9,
+        interval=[-1] * 3 + [0] * 9,
+    )
 
 
 def test_log_that_knows_next_to_nothing() -> None:
@@ -188,8 +192,7 @@ def two_futures(
     now = draw(st.sampled_from(workload.submit_time.tolist()))
     past = workload.submit_time <= now
     open_end = past & (end >= 0) & (np.maximum(end, workload.submit_time + 1) > now)
-    seed = draw(st.integers(0, 1000))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
     run_time = np.where(open_end, rng.integers(0, 5000, len(past)), workload.run_time)
     later = np.maximum(now + rng.integers(1, 5000, len(past)), workload.submit_time)
     ends = np.where(open_end, later, end)
@@ -315,8 +318,11 @@ def test_kth_window(archive_mirror: Path) -> None:
     """On real jobs the tree is nearer to run times than the requests are, from the third week on."""
     log = by_count(clean(read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")), 0, 3000)
     predictions = predict_prequential(log, recorded_end_time(log))
-    assert predictions.features_absent == ("executable", "queue", "partition")
-    assert predictions.retrainings == len(set(predictions.trained_at.tolist()) - {-1})
+    assert_fields(
+        predictions,
+        features_absent=("executable", "queue", "partition"),
+        retrainings=len(set(predictions.trained_at.tolist()) - {-1}),
+    )
     late = slice(1500, None)
     accuracy = {}
     for name, times in (("tree", predictions.run_time), ("requested", log.requested_time)):

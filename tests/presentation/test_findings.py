@@ -129,8 +129,7 @@ def test_statements_and_numbers_never_contradict_each_other() -> None:
         for row in numbers.to_dict("records"):
             if row["scheduler"] == "easy":
                 continue
-            excludes = row["ratio_high"] < 1 or row["ratio_low"] > 1
-            assert excludes == (row["significant"] != 0)
+            assert (row["ratio_high"] < 1 or row["ratio_low"] > 1) == (row["significant"] != 0)
         text = " ".join(sentences)
         lowest = numbers.sort_values("value").iloc[0]
         if "has the lowest" in text:

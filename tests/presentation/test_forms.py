@@ -12,6 +12,7 @@ from matplotlib.text import Text
 from gridsched import presentation
 from gridsched.experiments.specification import FormName, Specification
 from gridsched.presentation import forms
+from tests.support.fields import assert_fields
 
 SMALLEST = 8.0
 """Points of the smallest text: 11 px where a figure is shown at its full width of 7 inches."""
@@ -92,5 +93,4 @@ def test_nothing_to_draw_is_said() -> None:
 def test_a_scheduler_has_one_colour_in_all_figures() -> None:
     attributes = {"schedulers": ["a", "b", "c", "d"]}
     some, others = forms.looks(["b", "d"], attributes), forms.looks(["d", "b", "a"], attributes)
-    assert some["b"] == others["b"]
-    assert some["d"] == others["d"]
+    assert_fields(some, b=others["b"], d=others["d"])

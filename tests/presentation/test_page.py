@@ -19,6 +19,7 @@ from gridsched.experiments import files
 from gridsched.experiments.kinds.local_policies import LocalStudy
 from gridsched.presentation.page import build_report
 from gridsched.results import read
+from tests.support.errors import says
 from tests.support.pages import Page
 from tests.support.studies import run_study
 
@@ -121,8 +122,7 @@ def test_text_of_the_user_stays_text(page: Page) -> None:
     assert page.foreign == []
     assert all(not name.startswith("on") for _, attributes in page.tags for name in attributes)
     assert page.text.count(NASTY) >= 3  # title of the page, heading, description
-    assert POLICY in page.text
-    assert '<img src=x onerror=alert(2)> of "Växjö" & co' in page.text
+    says(page.text, POLICY, '<img src=x onerror=alert(2)> of "Växjö" & co')
 
 
 def test_a_study_begins_with_question_answers_table_figure_and_limits(page: Page, results: Path) -> None:
@@ -134,9 +134,7 @@ def test_a_study_begins_with_question_answers_table_figure_and_limits(page: Page
     assert places == sorted(places)
     assert section.index("<figure") < section.index("<details")
     assert "Limits." in section[: section.index("<details")]
-    dataset = read(results / "tiny" / "study.nc")
-    for scheduler in dataset["scheduler"].values.tolist():
-        assert scheduler in page.text
+    says(page.text, *read(results / "tiny" / "study.nc")["scheduler"].values.tolist())
 
 
 def test_every_figure_is_there_with_its_findings_and_numbers(page: Page, results: Path) -> None:
@@ -156,15 +154,17 @@ def test_every_figure_is_there_with_its_findings_and_numbers(page: Page, results
 
 
 def test_counts_of_what_was_left_out(page: Page) -> None:
-    for count in ("1 queue 2", "1 larger than the machine", "1 status 5", "1 out of order"):
-        assert count in page.words
+    says(page.words, "1 queue 2", "1 larger than the machine", "1 status 5", "1 out of order")
 
 
 def test_conventions_and_sources(page: Page, study: LocalStudy) -> None:
-    assert "Jobs that outrun their estimate keep running" in page.text
-    assert "60 blocks of the log" in page.text
-    assert "The first 10%" in page.text
-    assert "tiny/runs.csv" in page.text
+    says(
+        page.text,
+        "Jobs that outrun their estimate keep running",
+        "60 blocks of the log",
+        "The first 10%",
+        "tiny/runs.csv",
+    )
     assert "Seed 1" in page.words
     assert study.checksum()[:12] in page.text
     assert "Made with gridsched" in page.text
@@ -226,7 +226,8 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
         "one,c,section 2,Too many words,,,,,,not run,,,,,",
         "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x,w,x/study.nc,x/figures/f-a.svg",
     )
-    for text in (
+    says(
+        page.words,
         "The studies of this page evaluate 3 of 4 claims.",
         "1 reproduced, 1 not, 1 not run.",
         "<b>Jobs</b>",
@@ -235,8 +236,7 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
         "0.123",
         "0.123 \N{MINUS SIGN}2.38 of the same log",
         "a < b",
-    ):
-        assert text in page.words
+    )
     assert {"#x-f-a", "x/study.nc", "#claims-two", "claims.csv"} <= set(page.attributes("href"))
     (script,) = re.findall("<script>(.*?)</script>", whole, re.DOTALL)
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -260,8 +260,6 @@ def test_values_of_paper_and_ours_have_the_same_unit_and_long_reasons_are_folded
         f"one,a,Table 1,A wait,8612 s,11746.4,11000,12000,3134.4,not,{long},x,,,",
         "one,b,Table 1,A bound,at most 122 s,3.24,,,-119,reproduced,Short. And clear.,x,,,",
     )
-    assert "8,612 s 11,746 s 11,000 to 12,000" in page.words
-    assert "at most 122 s 3.24" in page.words
-    assert "Short. And clear." in page.words
+    says(page.words, "8,612 s 11,746 s 11,000 to 12,000", "at most 122 s 3.24", "Short. And clear.")
     assert "<details><summary>Shown: one of many.</summary>Does not hold: case 0;" in text
     assert "<summary>Short" not in text

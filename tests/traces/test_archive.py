@@ -146,8 +146,7 @@ def test_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("content", [PACKED, gzip.compress(CONTENT, 1, mtime=7), CONTENT])
 def test_any_compression_of_the_right_log_is_good(tmp_path: Path, content: bytes) -> None:
-    mirror = mirror_of(tmp_path / "mirror", content)
-    path = get(ABACUS, tmp_path / "logs", mirror)
+    path = get(ABACUS, tmp_path / "logs", mirror_of(tmp_path / "mirror", content))
     assert path.read_bytes() == content
     assert [file.name for file in path.parent.iterdir()] == [FILE]
 
@@ -171,8 +170,7 @@ def test_archive_is_asked_last(tmp_path: Path, server: Server) -> None:
 
 
 def test_good_copy_is_not_fetched_again(tmp_path: Path, server: Server) -> None:
-    first = get(ABACUS, tmp_path, server.address)
-    assert get(ABACUS, tmp_path, server.address) == first
+    assert get(ABACUS, tmp_path, server.address) == get(ABACUS, tmp_path, server.address)
     assert len(server.requests) == 1
 
 
@@ -190,8 +188,7 @@ def test_progress_is_shown(tmp_path: Path, server: Server, capsys: pytest.Captur
 
 
 def test_wrong_content_is_refused_and_the_next_mirror_tried(tmp_path: Path, server: Server) -> None:
-    other = gzip.compress(CONTENT + b"; more\n")
-    wrong = mirror_of(tmp_path / "wrong", other)
+    wrong = mirror_of(tmp_path / "wrong", gzip.compress(CONTENT + b"; more\n"))
     found = hashlib.sha256(CONTENT + b"; more\n").hexdigest()
     with pytest.warns(UserWarning, match=f"{found}, expected {ABACUS.sha256_content}"):
         path = get(ABACUS, tmp_path / "logs", wrong, server.address)

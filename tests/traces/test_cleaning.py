@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.traces import clean
 from gridsched.workloads.table import Workload
+from tests.support.fields import assert_fields
 from tests.support.traces import workload
 
 small = st.integers(-2, 4)
@@ -81,9 +82,12 @@ def test_same_jobs_and_counts_as_one_job_after_the_other(
     cleaned = clean(dirty, processors=processors, statuses=statuses)
     assert cleaned.left_out == left_out
     kept.sort(key=lambda job: job["submit_time"] // 1)
-    assert cleaned.job_number.tolist() == [job["job_number"] for job in kept]
-    assert cleaned.submit_time.tolist() == [job["submit_time"] // 1 for job in kept]
-    assert cleaned.run_time.tolist() == [-(-job["run_time"] // 1) for job in kept]
+    assert_fields(
+        cleaned,
+        job_number=[job["job_number"] for job in kept],
+        submit_time=[job["submit_time"] // 1 for job in kept],
+        run_time=[-(-job["run_time"] // 1) for job in kept],
+    )
     expected = [max(-1, -(-job["requested_time"] // 1)) if job["requested_time"] >= 0 else -1 for job in kept]
     assert cleaned.requested_time.tolist() == expected
     assert {cleaned.submit_time.dtype, cleaned.run_time.dtype} == {np.dtype(np.int64)}
@@ -108,24 +112,25 @@ def test_repairs_are_counted() -> None:
             user=[-1, -9, 0, 1, 2, 3],
         )
     )
-    assert repaired.repaired == {
-        "negative value made unknown": 2,
-        "fractional time rounded": 2,
-        "out of order": 2,
-    }
-    assert repaired.job_number.tolist() == [2, 4, 1, 3, 5, 6]
-    assert repaired.submit_time.tolist() == [3, 4, 5, 9, 9, 10]
-    assert repaired.run_time.tolist() == [2, 1, 0, 1, 1, 1]
-    assert repaired.requested_time.tolist() == [-1, -1, 1, 3, 0, 3]
-    assert repaired.user.tolist() == [-1, 1, -1, 0, 2, 3]
-    assert repaired.left_out == {}
+    assert_fields(
+        repaired,
+        repaired={
+            "negative value made unknown": 2,
+            "fractional time rounded": 2,
+            "out of order": 2,
+        },
+        job_number=[2, 4, 1, 3, 5, 6],
+        submit_time=[3, 4, 5, 9, 9, 10],
+        run_time=[2, 1, 0, 1, 1, 1],
+        requested_time=[-1, -1, 1, 3, 0, 3],
+        user=[-1, 1, -1, 0, 2, 3],
+        left_out={},
+    )
 
 
 def test_counts_add_to_those_before() -> None:
     before = workload(run_time=[1, -1, 1, 1], left_out={"no run time": 4, "other": 1}, repaired={"x": 2})
-    after = clean(before)
-    assert after.left_out == {"no run time": 5, "other": 1}
-    assert after.repaired == {"x": 2}
+    assert_fields(clean(before), left_out={"no run time": 5, "other": 1}, repaired={"x": 2})
 
 
 def test_clean_log_is_unchanged() -> None:
@@ -148,8 +153,7 @@ def test_nonsense_is_refused(changes: dict[str, Any], problem: str) -> None:
 
 
 def test_largest_sensible_values_stay() -> None:
-    kept = clean(workload(run_time=[2**40] * 4, requested_processors=[2**31 - 1] * 4))
-    assert len(kept) == 4
+    assert len(clean(workload(run_time=[2**40] * 4, requested_processors=[2**31 - 1] * 4))) == 4
 
 
 def test_cancelled_jobs_wait_until_their_users_gave_up() -> None:
@@ -162,14 +166,14 @@ def test_cancelled_jobs_wait_until_their_users_gave_up() -> None:
         requested_processors=np.ones(5, np.int64),
         status=np.array([1, 5, 5, 5, 5]),
     )
-    recorded = clean(log)
-    assert recorded.run_time.tolist() == [50, 0, 0, 60]
-    assert recorded.gives_up_time is None
+    assert_fields(clean(log), run_time=[50, 0, 0, 60], gives_up_time=None)
     waiting = clean(log, cancelled="wait")
     # 110 of 220 s were used by those that ran
-    assert waiting.run_time.tolist() == [50, 100, 150, 60]
-    assert waiting.gives_up_time is not None
-    assert waiting.gives_up_time.tolist() == [-1, 110, 220, -1]
-    assert waiting.wait_time.tolist() == [0, -1, -1, 5]
-    assert waiting.left_out == {"cancelled before it ran, requested time unknown": 1}
-    assert waiting.repaired == {"cancelled before it ran, waits until then": 2}
+    assert_fields(
+        waiting,
+        run_time=[50, 100, 150, 60],
+        gives_up_time=[-1, 110, 220, -1],
+        wait_time=[0, -1, -1, 5],
+        left_out={"cancelled before it ran, requested time unknown": 1},
+        repaired={"cancelled before it ran, waits until then": 2},
+    )

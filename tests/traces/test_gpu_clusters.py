@@ -21,6 +21,7 @@ from gridsched.traces import (
     read_gpu_pod_log,
     read_gpu_pods,
 )
+from tests.support.fields import assert_fields
 from tests.support.tables import published, table
 
 NODE = {"sn": "a", "cpu_milli": 32000, "memory_mib": 262144, "gpu": 2, "model": "T4"}
@@ -93,18 +94,15 @@ def test_partitions_have_the_nodes_of_the_models(tmp_path: Path) -> None:
 def test_a_pod_in_the_columns_of_a_workload(tmp_path: Path) -> None:
     log = pods(tmp_path, {})
     workload = log.workload
-    assert workload.name == "table"
-    assert log.identifiers == ("p0",)
+    assert_fields(
+        workload, name="table", submit_time=[100], run_time=[60], requested_processors=[12000], partition=[0]
+    )
+    assert_fields(log, identifiers=("p0",), names={"partition": ("",), "queue": ("LS",)})
     assert {name: column.tolist() for name, column in workload.extra.items()} == {
         "requested_nodes": [1],
         "requested_gpus": [1],
         "gpu_share": [-1],
     }
-    assert workload.submit_time.tolist() == [100]
-    assert workload.run_time.tolist() == [60]
-    assert workload.requested_processors.tolist() == [12000]
-    assert workload.partition.tolist() == [0]
-    assert log.names == {"partition": ("",), "queue": ("LS",)}
     assert not workload.repaired
 
 
@@ -115,9 +113,11 @@ def test_a_pod_in_the_columns_of_a_workload(tmp_path: Path) -> None:
 def test_whole_gpus_or_a_share_of_one(
     number: int, milli: int, whole: int, share: int, tmp_path: Path
 ) -> None:
-    workload = pods(tmp_path, {"num_gpu": number, "gpu_milli": milli}).workload
-    assert workload.requested_gpus.tolist() == [whole]
-    assert workload.gpu_share.tolist() == [share]
+    assert_fields(
+        pods(tmp_path, {"num_gpu": number, "gpu_milli": milli}).workload,
+        requested_gpus=[whole],
+        gpu_share=[share],
+    )
 
 
 @pytest.mark.parametrize(("number", "milli"), [(0, 500), (1, 0), (1, 1001), (2, 500)])
@@ -148,9 +148,12 @@ def test_a_pod_as_large_as_a_node_runs_on_it(tmp_path: Path) -> None:
 
 def test_a_pod_without_memory_or_cpu(tmp_path: Path) -> None:
     workload = pods(tmp_path, {"cpu_milli": 0, "memory_mib": 0}, {}).workload
-    assert workload.requested_processors.tolist() == [100, 12000]
+    assert_fields(
+        workload,
+        requested_processors=[100, 12000],
+        repaired={"asked for no CPU, taken as 100 thousandths of a core": 1},
+    )
     assert workload.requested_memory[0] == -1
-    assert workload.repaired == {"asked for no CPU, taken as 100 thousandths of a core": 1}
 
 
 def test_sets_of_models_are_partitions(tmp_path: Path) -> None:
@@ -171,19 +174,19 @@ def test_sets_of_models_are_partitions(tmp_path: Path) -> None:
 def test_how_a_pod_ended(
     phase: str, scheduled: object, status: int, said: str | None, tmp_path: Path
 ) -> None:
-    workload = pods(tmp_path, {"pod_phase": phase, "scheduled_time": scheduled}).workload
-    assert workload.status.tolist() == [status]
-    assert workload.run_time.tolist() == [60]
-    assert workload.repaired == ({said: 1} if said else {})
+    assert_fields(
+        pods(tmp_path, {"pod_phase": phase, "scheduled_time": scheduled}).workload,
+        status=[status],
+        run_time=[60],
+        repaired={said: 1} if said else {},
+    )
 
 
 def test_run_times_from_where_pods_were_scheduled(tmp_path: Path) -> None:
     workload = pods(
         tmp_path, {}, {"pod_phase": "Pending", "scheduled_time": ""}, run_from="scheduled"
     ).workload
-    assert workload.wait_time.tolist() == [10]
-    assert workload.run_time.tolist() == [50]
-    assert workload.left_out == {"never scheduled": 1}
+    assert_fields(workload, wait_time=[10], run_time=[50], left_out={"never scheduled": 1})
     with pytest.raises(ConfigurationError, match="run_from is 'deletion'"):
         pods(tmp_path, {}, run_from="deletion")
 
@@ -197,10 +200,12 @@ def test_pods_come_in_order_of_creation(tmp_path: Path) -> None:
 def test_a_list_without_times(tmp_path: Path) -> None:
     row = {name: POD[name] for name in ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")}
     path = table(tmp_path, row, row)
-    workload = read_gpu_pods(path)
-    assert workload.submit_time.tolist() == [0, 0]
-    assert workload.run_time.tolist() == [-1, -1]
-    assert workload.repaired == {"no times in the table, submitted at 0 for an unknown time": 2}
+    assert_fields(
+        read_gpu_pods(path),
+        submit_time=[0, 0],
+        run_time=[-1, -1],
+        repaired={"no times in the table, submitted at 0 for an unknown time": 2},
+    )
     with pytest.raises(TraceError, match="no column creation_time, deletion_time, scheduled_time"):
         read_gpu_pods(path, run_from="scheduled")
 
@@ -225,11 +230,9 @@ def test_a_job_has_a_processor_for_each_gpu(tmp_path: Path) -> None:
     path = table(tmp_path, {**JOB, "timestamp": "2017-10-09 07:00:30", "cluster": "blue"}, JOB)
     log = read_gpu_job_log(path, time_zone="America/Los_Angeles")
     workload = log.workload
-    assert workload.submit_time.tolist() == [0, 30]
-    assert workload.run_time.tolist() == [66, 66]
+    assert_fields(workload, submit_time=[0, 30], run_time=[66, 66], unix_start_time=1507557600)
     assert workload.processors.tolist() == workload.requested_gpus.tolist() == [2, 2]  # type: ignore[union-attr]
     assert [log.names["partition"][number] for number in workload.partition] == ["red", "blue"]
-    assert workload.unix_start_time == 1507557600
     assert (workload.time_zone, workload.left_out, workload.repaired) == ("America/Los_Angeles", {}, {})
 
 
@@ -242,12 +245,14 @@ def test_jobs_that_say_too_little_are_counted(tmp_path: Path) -> None:
 
 def test_fractions_and_other_sums_are_counted(tmp_path: Path) -> None:
     rows = ({**JOB, "duration": "65.5", "gpu_time": "131.0"}, {**JOB, "gpu_time": "500"})
-    workload = read_gpu_jobs(table(tmp_path, *rows))
-    assert workload.run_time.tolist() == [66, 66]
-    assert workload.repaired == {
-        "run time rounded up to whole seconds": 1,
-        "gpu_time other than duration times GPUs, ignored": 1,
-    }
+    assert_fields(
+        read_gpu_jobs(table(tmp_path, *rows)),
+        run_time=[66, 66],
+        repaired={
+            "run time rounded up to whole seconds": 1,
+            "gpu_time other than duration times GPUs, ignored": 1,
+        },
+    )
 
 
 def test_a_wrong_time_is_named(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from gridsched.nodes import NodeType
 from gridsched.traces._slurm_nodes import is_node_list, node_count, node_names
 from gridsched.traces.node_lists import infer_nodes
 from gridsched.traces.sacct import AccountingLog, read_accounting
+from tests.support.fields import assert_fields
 from tests.traces.test_sacct import COLUMNS, export, line
 
 HEADER = f"{COLUMNS}|NodeList"
@@ -79,8 +80,7 @@ def test_a_node_has_the_most_that_jobs_held_at_once(tmp_path: Path) -> None:
     assert {name: kind.memory for name, kind in nodes.items()} == {"cn1": 20, "cn2": 4, "cn3": 4, "cn4": 4}
     assert nodes["cn1"].gpus == 2
     assert nodes["cn3"] is nodes["cn4"]
-    assert found.partitions == ()
-    assert found.without_nodes == 0
+    assert_fields(found, partitions=(), without_nodes=0)
 
 
 def test_partitions_have_the_nodes_of_their_jobs(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.traces import read_swf
 from gridsched.workloads.table import SWF_FIELDS, Workload
 from tests.oracles.swf import naive_parse
+from tests.support.fields import assert_fields
 from tests.support.traces import HEADER, JOB, job_line, write
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
@@ -107,11 +108,9 @@ def test_malformed_lines_are_those_of_the_naive_reader(tmp_path: Path, some: lis
 @pytest.mark.parametrize("compression", COMPRESSORS)
 def test_compression_is_told_by_content(tmp_path: Path, compression: str) -> None:
     text = HEADER + "\n".join(job_line(number=n) for n in range(1, 5000))
-    path = write(tmp_path, COMPRESSORS[compression](text.encode()), "some.swf.gz")
-    found = read_swf(path)
+    found = read_swf(write(tmp_path, COMPRESSORS[compression](text.encode()), "some.swf.gz"))
     assert len(found) == 4999
-    assert found.name == "some"
-    assert found.checksum == hashlib.sha256(text.encode()).hexdigest()
+    assert_fields(found, name="some", checksum=hashlib.sha256(text.encode()).hexdigest())
 
 
 @pytest.mark.parametrize("compression", ["gzip", "bzip2", "zstd"])
@@ -231,8 +230,7 @@ def test_many_overflowing_numbers_are_counted_by_line(tmp_path: Path) -> None:
 
 
 def test_long_fractions_and_comments_in_any_number(tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
-    waits = rng.random(3000) * 1e-7
+    waits = np.random.default_rng(2).random(3000) * 1e-7
     text = "\n".join(f"; {n}\n{job_line(wait=f'{wait:.25f}')}" for n, wait in enumerate(waits.tolist()))
     text += "\n;" * 6000
     same_as_naive(read_swf(write(tmp_path, text)), text)
@@ -289,13 +287,15 @@ def test_byte_order_mark_is_no_part_of_the_log(tmp_path: Path) -> None:
 
 
 def test_header_facts(tmp_path: Path) -> None:
-    found = read_swf(write(tmp_path, HEADER + JOB), name="abacus")
-    assert found.name == "abacus"
-    assert found.header == tuple(HEADER.splitlines())
-    assert found.processors_available == 64
-    assert found.unix_start_time == 843480031
-    assert found.time_zone == "Europe/Stockholm"
-    assert found.acknowledgement == "Ada; Charles"
+    assert_fields(
+        read_swf(write(tmp_path, HEADER + JOB), name="abacus"),
+        name="abacus",
+        header=tuple(HEADER.splitlines()),
+        processors_available=64,
+        unix_start_time=843480031,
+        time_zone="Europe/Stockholm",
+        acknowledgement="Ada; Charles",
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import gridsched as gs
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.nodes import NodeEvent, NodeType
 from gridsched.workloads.dependencies import dependency_table
+from tests.support.fields import assert_fields
 from tests.support.traces import workload
 
 SCHEDULERS: list[Any] = ["local", "s-i", gs.JScheduler(k=2), "dynamic-grid", gs.Multicluster(), "ideal-srpt"]
@@ -108,9 +109,7 @@ def test_job_that_is_killed_at_its_limit_failed(tmp_path: Path) -> None:
     jobs = workload(run_time=[10, 10, 10, 10], requested_time=[9, 10, 11, -1], processors_available=4)
     run = gs.simulate(jobs, kill=True)
     assert run.attrs["jobs_killed"] == 1
-    log = written(run, tmp_path)
-    assert log.status.tolist() == [0, 1, 1, 1]
-    assert log.run_time.tolist() == [9, 10, 10, 10]
+    assert_fields(written(run, tmp_path), status=[0, 1, 1, 1], run_time=[9, 10, 10, 10])
 
 
 def test_dataset_that_is_no_run(tmp_path: Path) -> None:

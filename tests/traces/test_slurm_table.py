@@ -14,7 +14,10 @@ import pytest
 
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces import AccountingLog, read_slurm_table
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 from tests.support.tables import published, table
+from tests.support.traces import write
 
 JOB = {
     "job_id": 7,
@@ -62,8 +65,11 @@ def test_a_job_in_the_columns_of_a_workload(tmp_path: Path) -> None:
         "status": 1,
     }
     assert {name: int(getattr(workload, name)[0]) for name in columns} == columns
-    assert log.names == {"user": ("ada",), "group": ("maths",), "partition": ("gpu",), "queue": ("normal",)}
-    assert log.gpus.tolist() == [4]
+    assert_fields(
+        log,
+        names={"user": ("ada",), "group": ("maths",), "partition": ("gpu",), "queue": ("normal",)},
+        gpus=[4],
+    )
 
 
 def test_jobs_that_never_started_are_counted(tmp_path: Path) -> None:
@@ -80,8 +86,7 @@ def test_jobs_that_never_started_are_counted(tmp_path: Path) -> None:
 
 def test_rows_of_one_number_are_tasks_of_an_array(tmp_path: Path) -> None:
     log = read(tmp_path, {}, {}, {"job_id": 8})
-    assert log.workload.job_number.tolist() == [7, 9, 8]
-    assert log.workload.repaired == {"job number of another job, made unique": 1}
+    assert_fields(log.workload, job_number=[7, 9, 8], repaired={"job number of another job, made unique": 1})
     assert sorted(log.flags["array task"].tolist()) == [False, True, True]
 
 
@@ -99,44 +104,48 @@ def test_what_a_table_does_not_have_is_unknown(tmp_path: Path) -> None:
 
 
 def test_nodes_as_processors(tmp_path: Path) -> None:
-    workload = read(tmp_path, {}, unit="nodes").workload
-    assert workload.processors.tolist() == [2]
-    assert workload.requested_memory.tolist() == [8192]
+    assert_fields(read(tmp_path, {}, unit="nodes").workload, processors=[2], requested_memory=[8192])
 
 
-def test_an_unknown_unit_or_zone(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="unit is 'cores'; use one of cpus, nodes"):
-        read(tmp_path, {}, unit="cores")
-    with pytest.raises(ConfigurationError, match="time zone 'Golden'"):
-        read(tmp_path, {}, time_zone="Golden")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unit": "cores"}, "unit is 'cores'; use one of cpus, nodes"),
+        ({"time_zone": "Golden"}, "time zone 'Golden'"),
+        ({"max_bytes": 10}, "GRIDSCHED_MAX_BYTES"),
+    ],
+)
+def test_options_that_will_not_do(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with refused(message):
+        read(tmp_path, {}, **options)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"job_id": "seven"}, r"table\.csv:3: job_id is 'seven': no job ID"),
-        ({"job_id": "7.batch"}, r"table\.csv:3: job_id is '7\.batch'.*leave out the steps"),
-        ({"start_time": "tomorrow"}, r"table\.csv:3: start_time is 'tomorrow': no time like"),
-        ({"processors_req": "1.5"}, r"table\.csv:3: processors_req is '1\.5': no whole number"),
-        ({"mem_req": "4G"}, r"table\.csv:3: mem_req is '4G': no number"),
-        ({"mem_req": "1e300"}, r"table\.csv:3: mem_req is '1e300': no number"),
-        ({"gpus_req": "nan"}, r"table\.csv:3: gpus_req is 'nan': no whole number"),
+        ({"job_id": "seven"}, "table.csv:3: job_id is 'seven': no job ID"),
+        ({"job_id": "7.batch"}, "leave out the steps"),
+        ({"start_time": "tomorrow"}, "table.csv:3: start_time is 'tomorrow': no time like"),
+        ({"processors_req": "1.5"}, "table.csv:3: processors_req is '1.5': no whole number"),
+        ({"mem_req": "4G"}, "table.csv:3: mem_req is '4G': no number"),
+        ({"mem_req": "1e300"}, "table.csv:3: mem_req is '1e300': no number"),
+        ({"gpus_req": "nan"}, "table.csv:3: gpus_req is 'nan': no whole number"),
+        *(
+            ({column: None}, f"table.csv:1: no column {column} (")
+            for column in ("job_id", "submit_time", "start_time", "state", "processors_req")
+        ),
+        ({"end_time": None, "run_time": None}, "no column end_time, nor run_time; add one"),
+        ({"mem_req": "-5"}, "table.csv:3: mem_req is '-5': no memory from 0 on"),
     ],
 )
-def test_a_wrong_value_is_named(wrong: dict[str, object], message: str, tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=message):
-        read(tmp_path, {}, wrong)
-
-
-@pytest.mark.parametrize("column", ["job_id", "submit_time", "start_time", "state", "processors_req"])
-def test_a_column_that_is_needed(column: str, tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=rf"table\.csv:1: no column {column} \("):
-        read_slurm_table(table(tmp_path, without(column)))
-
-
-def test_no_end_and_no_run_time(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="no column end_time, nor run_time; add one"):
-        read_slurm_table(table(tmp_path, without("end_time", "run_time")))
+def test_a_wrong_value_or_a_column_that_is_not_there(
+    wrong: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    """Without a column where the value is None."""
+    kept = [name for name in JOB if wrong.get(name, "") is not None]
+    rows = ({name: row[name] for name in kept} for row in (JOB, {**JOB, **wrong}))
+    with refused(message, error=TraceError):
+        read_slurm_table(table(tmp_path, *rows))
 
 
 def test_no_job_that_ran(tmp_path: Path) -> None:
@@ -168,23 +177,14 @@ def test_compressed_quoted_and_with_columns_in_any_order_and_case(tmp_path: Path
     ],
 )
 def test_no_table(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "jobs.csv"
-    path.write_text(text)
     with pytest.raises(TraceError, match=message):
-        read_slurm_table(path)
-
-
-def test_a_table_that_is_too_large(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="GRIDSCHED_MAX_BYTES"):
-        read(tmp_path, {}, max_bytes=10)
+        read_slurm_table(write(tmp_path, text, "jobs.csv"))
 
 
 def test_parquet_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    path = tmp_path / "jobs.parquet"
-    path.write_bytes(b"PAR1")
-    with pytest.raises(TraceError, match=r"jobs\.parquet: Parquet is read with pyarrow.*pip install pyarrow"):
-        read_slurm_table(path)
+    with refused("jobs.parquet: Parquet is read with pyarrow", "pip install pyarrow", error=TraceError):
+        read_slurm_table(write(tmp_path, b"PAR1", "jobs.parquet"))
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("pyarrow"), reason="pyarrow is not installed")
@@ -217,8 +217,7 @@ def test_the_published_sample() -> None:
         "queue": 1,
     }
     assert np.count_nonzero(workload.requested_gpus > 0) == 4  # type: ignore[operator]
-    asked = workload.requested_memory * workload.processors
-    assert asked.max() == 20160000 * 1024
+    assert (workload.requested_memory * workload.processors).max() == 20160000 * 1024
 
 
 def test_cancelled_jobs_wait_until_their_end(tmp_path: Path) -> None:
@@ -226,22 +225,9 @@ def test_cancelled_jobs_wait_until_their_end(tmp_path: Path) -> None:
         "1,2024-05-01 10:00:00,2024-05-01 10:00:00,2024-05-01 10:10:00,COMPLETED,4,1000\n"
         "2,2024-05-01 10:00:00,,2024-05-01 10:05:00,CANCELLED,4,1000\n"
     )
-    path = tmp_path / "jobs.csv"
-    path.write_text(f"job_id,submit_time,start_time,end_time,state,processors_req,wallclock_req\n{rows}")
+    header = "job_id,submit_time,start_time,end_time,state,processors_req,wallclock_req\n"
+    path = write(tmp_path, header + rows, "jobs.csv")
     assert len(read_slurm_table(path).workload) == 1
-    workload = read_slurm_table(path, cancelled="wait").workload
-    assert workload.gives_up_time is not None
-    assert workload.gives_up_time.tolist() == [-1, 300]
+    assert_fields(read_slurm_table(path, cancelled="wait").workload, gives_up_time=[-1, 300])
     with pytest.raises(ConfigurationError, match="cancelled is"):
         read_slurm_table(path, cancelled="no")  # type: ignore[arg-type]
-
-
-def test_negative_memory_names_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.csv"
-    path.write_text(
-        "job_id,submit_time,start_time,end_time,state,processors_req,mem_req\n"
-        "1,2024-05-01 10:00:00,2024-05-01 10:00:00,2024-05-01 10:10:00,COMPLETED,4,0\n"
-        "2,2024-05-01 10:00:00,2024-05-01 10:00:00,2024-05-01 10:10:00,COMPLETED,4,-5\n"
-    )
-    with pytest.raises(TraceError, match=r"jobs\.csv:3: mem_req is '-5': no memory from 0 on"):
-        read_slurm_table(path)

@@ -24,6 +24,7 @@ from gridsched.traces import (
     select_window,
 )
 from gridsched.workloads.table import Workload
+from tests.support.fields import assert_fields
 from tests.support.traces import workload
 
 ZONES = ("Europe/Stockholm", "America/New_York", "Asia/Kolkata", "Pacific/Auckland", "Etc/GMT+5")
@@ -128,10 +129,12 @@ def test_first_months_end_on_the_last_day_of_a_short_month(first: str, count: in
         time_zone="Europe/Stockholm",
         left_out={"outside the window": 1},
     )
-    part = by_first_months(log, count)
-    assert part.submit_time.tolist() == [100, 100 + stop - start - 1]
-    assert part.left_out == {"outside the window": 3}
-    assert part.unix_start_time == start - 100
+    assert_fields(
+        by_first_months(log, count),
+        submit_time=[100, 100 + stop - start - 1],
+        left_out={"outside the window": 3},
+        unix_start_time=start - 100,
+    )
 
 
 def test_first_months_of_a_shorter_log_are_the_whole_log() -> None:
@@ -154,9 +157,7 @@ def test_first_months_of_logs_of_the_archive(archive_mirror: Path) -> None:
 
 def test_interval_is_half_open_and_keeps_its_origin() -> None:
     log = workload(submit_time=[-1, 0, 5, 9, 10, 11], left_out={"outside the window": 1})
-    part = by_interval(log, 0, 10)
-    assert part.submit_time.tolist() == [0, 5, 9]
-    assert part.left_out == {"outside the window": 4}
+    assert_fields(by_interval(log, 0, 10), submit_time=[0, 5, 9], left_out={"outside the window": 4})
     assert select_window(log, interval=(-5, 10)).submit_time.tolist() == [0, 5, 9]
     with pytest.raises(WorkloadError, match="no job is submitted from 12 to 20 s; the log has 0 to 11 s"):
         by_interval(log, 12, 20)

@@ -18,6 +18,7 @@ from gridsched.traces import read_swf, write_swf
 from gridsched.workloads import LublinModel
 from gridsched.workloads.resampling import squeezed
 from gridsched.workloads.table import SWF_FIELDS, Workload
+from tests.support.fields import assert_fields
 from tests.support.traces import HEADER, JOB, workload, write
 
 
@@ -72,8 +73,7 @@ def test_facts_that_differ_from_the_header_survive(tmp_path: Path) -> None:
     )
     write_swf(original, tmp_path / "example.swf")
     back = read_swf(tmp_path / "example.swf")
-    assert back.processors_available == 32
-    assert back.acknowledgement == "Ada"
+    assert_fields(back, processors_available=32, acknowledgement="Ada")
     assert back.header[-2:] == original.header
 
 

@@ -49,8 +49,7 @@ def test_no_job_outruns_its_estimate(run: NDArray[np.int64], model: EstimateMode
 def test_values_are_few_and_none_is_beyond_the_longest(
     run: NDArray[np.int64], distinct: int, seed: int, longest: int
 ) -> None:
-    model = Modal(max_estimate=longest, distinct=distinct)
-    drawn = model.draw(run, np.random.default_rng(seed))
+    drawn = Modal(max_estimate=longest, distinct=distinct).draw(run, np.random.default_rng(seed))
     assert len(np.unique(drawn.requested_time)) <= distinct
     assert drawn.requested_time.max() <= longest
     assert drawn.jobs_cut == np.count_nonzero(run > longest)
@@ -83,8 +82,7 @@ def test_share_of_the_longest_can_be_given() -> None:
 
 
 def test_estimates_that_are_too_short_are_raised_and_counted() -> None:
-    run = np.full(100, 3600)
-    drawn = Modal(max_estimate=7200).draw(run, np.random.default_rng(0))
+    drawn = Modal(max_estimate=7200).draw(np.full(100, 3600), np.random.default_rng(0))
     values, counts = Modal(max_estimate=7200).frequencies(100, 7200, np.random.default_rng(0))
     assert drawn.jobs_raised == counts[values < 3600].sum() > 0
     assert drawn.requested_time.min() == 3600
@@ -114,8 +112,7 @@ def test_every_feasible_assignment_is_equally_likely() -> None:
 
 
 def test_f_model_spreads_uniformly_up_to_f_plus_one() -> None:
-    run = np.full(20_000, 1000)
-    factor = FModel(4).draw(run, np.random.default_rng(5)).requested_time / 1000
+    factor = FModel(4).draw(np.full(20_000, 1000), np.random.default_rng(5)).requested_time / 1000
     assert 1 <= factor.min() < 1.01
     assert 4.99 < factor.max() <= 5
     assert factor.mean() == pytest.approx(3, abs=4 * np.sqrt(16 / 12 / 20_000) + 1e-3)

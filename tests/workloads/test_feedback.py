@@ -22,6 +22,7 @@ from gridsched.workloads.feedback import (
     with_feedback,
 )
 from tests.oracles import feedback as oracle
+from tests.support.fields import assert_fields
 
 JOB = st.tuples(
     st.integers(0, 200), st.integers(0, 60), st.integers(1, 60), st.integers(-1, 2), st.integers(0, 90)
@@ -54,13 +55,16 @@ def test_batches_and_sessions_are_those_of_the_twin(rows: list[tuple[int, ...]],
     assert [np.flatnonzero(found.batch == number).tolist() for number in range(len(flat))] == [
         jobs for jobs, _, _ in flat
     ]
-    assert found.think_time.tolist() == [gap for _, gap, _ in flat]
-    assert found.opens.tolist() == [opens for _, _, opens in flat]
-    assert found.before.tolist() == [
-        place - 1 if index else -1
-        for made, first in zip(expected, np.cumsum([0, *map(len, expected)]), strict=False)
-        for index, place in enumerate(range(first, first + len(made)))
-    ]
+    assert_fields(
+        found,
+        think_time=[gap for _, gap, _ in flat],
+        opens=[opens for _, _, opens in flat],
+        before=[
+            place - 1 if index else -1
+            for made, first in zip(expected, np.cumsum([0, *map(len, expected)]), strict=False)
+            for index, place in enumerate(range(first, first + len(made)))
+        ],
+    )
     assert (found.batch >= 0).tolist() == (workload.user >= 0).tolist()
 
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads import HyperErlang
+from tests.support.fields import assert_fields
 
 rates = st.floats(1e-5, 10)
 distributions = st.builds(HyperErlang, st.integers(1, 8), rates, rates, st.floats(0, 1))
@@ -59,9 +60,7 @@ def test_drawn_moments_lie_within_four_standard_errors(d: HyperErlang) -> None:
 
 @given(distributions, st.floats(1e-3, 1e3))
 def test_scaling_keeps_the_shape(d: HyperErlang, factor: float) -> None:
-    scaled = d.scaled(factor)
-    assert scaled.mean == pytest.approx(factor * d.mean)
-    assert scaled.cv == pytest.approx(d.cv)
+    assert_fields(d.scaled(factor), mean=pytest.approx(factor * d.mean), cv=pytest.approx(d.cv))
 
 
 def test_one_path_is_an_erlang_distribution() -> None:

@@ -72,11 +72,9 @@ def test_run_times_are_hyper_gamma_given_the_size(kind: Kind) -> None:
     drawn = model.sample(60_000, seed=3)
     rng = np.random.default_rng(5)
     for size in (1, 64):
-        p = float(np.clip(model.slope * size + model.intercept, 0, 1))
-        short = rng.random(200_000) < p
+        short = rng.random(200_000) < float(np.clip(model.slope * size + model.intercept, 0, 1))
         first = rng.gamma(model.run_shape_1, model.run_scale_1, 200_000)
-        second = rng.gamma(model.run_shape_2, model.run_scale_2, 200_000)
-        expected = np.where(short, first, second)
+        expected = np.where(short, first, rng.gamma(model.run_shape_2, model.run_scale_2, 200_000))
         found = np.log(drawn.run_time[drawn.processors == size])
         assert stats.ks_2samp(found, expected[expected <= LONGEST_RUN_TIME]).pvalue > 1e-3
 

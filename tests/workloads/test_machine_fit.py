@@ -23,6 +23,7 @@ from gridsched.workloads import (
     synthesise,
 )
 from gridsched.workloads.estimates import Multiple
+from tests.support.fields import assert_fields
 
 MACHINES = load_machines()
 M3 = MACHINES["M3"]
@@ -98,12 +99,16 @@ def test_a_small_log_by_hand() -> None:
     small, large = (fitted.table.loc[label] for label in ("1-2", "3-4"))
     assert (small.jobs, small.served, small.unknown_run_time, large.jobs) == (4, 3, 1, 2)
     # Arrivals of the first class at 0, 5, 10 and 30 s.
-    assert small.interarrival_moment_1 == pytest.approx(10)
-    assert small.interarrival_moment_2 == pytest.approx((25 + 25 + 400) / 3)
-    assert small.service_moment_3 == pytest.approx((1 + 8 + 27) / 3)
+    assert_fields(
+        small,
+        interarrival_moment_1=pytest.approx(10),
+        interarrival_moment_2=pytest.approx((25 + 25 + 400) / 3),
+        service_moment_3=pytest.approx((1 + 8 + 27) / 3),
+    )
     assert large.interarrival_matched == 1
-    assert fitted.machine.classes[0].share == pytest.approx(4 / 6)
-    assert fitted.machine.classes[0].service == fitted.service[0].distribution
+    assert_fields(
+        fitted.machine.classes[0], share=pytest.approx(4 / 6), service=fitted.service[0].distribution
+    )
 
 
 def test_model_of_a_synthetic_log_is_that_of_its_machine() -> None:
@@ -196,16 +201,15 @@ def test_other_classes_of_the_log_of_m3_lack_short_jobs(blue: Workload) -> None:
 def test_jobs_of_m3_that_got_processors(blue: Workload) -> None:
     """Without the 2,055 jobs that never started: 823 s and, unknown run times taken as -1 s, 2,080 s."""
     ran = blue.select(blue.allocated_processors > 0)
-    fitted = fit_machine(ran, classes=TABLE_4, incomplete="leave-out", **SHAPE)
-    small = fitted.table.loc["1-8"]
+    small = fit_machine(ran, classes=TABLE_4, incomplete="leave-out", **SHAPE).table.loc["1-8"]
     assert len(ran) == 33_640
     assert small.jobs == 19_299
     # 54.1 % of all jobs, 57.4 % of those that got processors.
     assert small.jobs / len(blue) == pytest.approx(0.541, abs=5e-4)
-    assert small.share == pytest.approx(0.574, abs=5e-4)
-    assert small.interarrival_moment_1 == pytest.approx(823.4, abs=0.1)
-    of_class = ran.run_time[ran.processors <= 8]
-    assert of_class.mean() == pytest.approx(2080, abs=0.5)
+    assert_fields(
+        small, share=pytest.approx(0.574, abs=5e-4), interarrival_moment_1=pytest.approx(823.4, abs=0.1)
+    )
+    assert ran.run_time[ran.processors <= 8].mean() == pytest.approx(2080, abs=0.5)
     assert small.service_moment_1 == pytest.approx(2083, abs=0.5)
 
 

@@ -37,6 +37,7 @@ from gridsched.workloads.model_comparison import (
     models_dataset,
     table_four,
 )
+from tests.support.fields import assert_fields
 
 MACHINES = load_machines()
 M3 = MACHINES["M3"]
@@ -188,9 +189,11 @@ def test_jobs_without_submit_time_are_refused() -> None:
 
 def test_the_window_is_told_by_the_clock_of_the_log() -> None:
     log = replace(HAND, unix_start_time=0, time_zone="Europe/Stockholm")
-    attributes = compare_models(log, TWO).attrs
-    assert attributes["first_submission"] == "1970-01-01T01:00:00+01:00"
-    assert attributes["last_submission"] == "1970-01-01T01:00:30+01:00"
+    assert_fields(
+        compare_models(log, TWO).attrs,
+        first_submission="1970-01-01T01:00:00+01:00",
+        last_submission="1970-01-01T01:00:30+01:00",
+    )
     assert "first_submission" not in compare_models(HAND, TWO).attrs
     with pytest.raises(WorkloadError, match="time zone 'Mars' is unknown"):
         compare_models(replace(log, time_zone="Mars"), TWO)
@@ -217,8 +220,7 @@ def naive_cdf(machine: Machine, sizes: SizeModel, nodes: int) -> float:
 
 
 def test_loads_and_sizes_are_those_of_the_spreads() -> None:
-    exponents = {"M4": -0.5}
-    compared = compare_spreads(MACHINES, None, "M3", exponents=exponents)
+    compared = compare_spreads(MACHINES, None, "M3", exponents={"M4": -0.5})
     np.testing.assert_array_equal(compared["target_utilisation"], [0.91, 0.72, 0.79, *[np.nan] * 3])
     calibrated = compared.sel(spread="power law", machine=["M1", "M2", "M3"])
     np.testing.assert_allclose(calibrated["offered_load"], calibrated["target_utilisation"])

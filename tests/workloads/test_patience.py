@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 import gridsched as gs
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.workloads.patience import KaplanMeier, Weibull, fit_patience, patience_sample, with_patience
+from tests.support.fields import assert_fields
 
 
 def jobs(waits: Any, gave_up: Any, submit: Any = None) -> gs.Workload:
@@ -66,8 +67,7 @@ def test_a_weibull_distribution_is_found_again_behind_censoring(shape: float) ->
     workload = jobs(np.ceil(np.minimum(patience, started)).astype(int), patience < started)
     model = fit_patience(workload, "weibull")
     assert isinstance(model, Weibull)
-    assert model.shape == pytest.approx(shape, rel=0.05)
-    assert model.scale == pytest.approx(5000, rel=0.06)
+    assert_fields(model, shape=pytest.approx(shape, rel=0.05), scale=pytest.approx(5000, rel=0.06))
     # without the censored ones patience would look much shorter
     free = fit_patience(workload)
     assert float(free.still_patient(3000)) == pytest.approx(np.exp(-((3000 / 5000) ** shape)), abs=0.02)
@@ -119,15 +119,13 @@ def test_patience_of_jobs_without_waits_follows_the_model() -> None:
     patience = drawn.gives_up_time - drawn.submit_time
     for wait in (100, 1000, 4000):
         assert (patience > wait).mean() == pytest.approx(np.exp(-((wait / 1000) ** 0.7)), abs=0.015)
-    again = with_patience(workload, Weibull(scale=1000.0, shape=0.7), seed=1)
-    assert drawn.equals(again)
+    assert drawn.equals(with_patience(workload, Weibull(scale=1000.0, shape=0.7), seed=1))
     assert not drawn.equals(with_patience(workload, Weibull(scale=1000.0, shape=0.7), seed=2))
 
 
 def test_who_is_still_patient_in_the_end_never_gives_up() -> None:
     model = KaplanMeier(np.array([10.0]), np.array([0.25]))
-    workload = jobs([0] * 4000, [False] * 4000)
-    drawn = with_patience(workload, model)
+    drawn = with_patience(jobs([0] * 4000, [False] * 4000), model)
     assert drawn.gives_up_time is not None
     assert set((drawn.gives_up_time - drawn.submit_time)[drawn.gives_up_time >= 0].tolist()) == {10}
     assert (drawn.gives_up_time < 0).mean() == pytest.approx(0.25, abs=0.03)

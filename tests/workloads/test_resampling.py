@@ -23,6 +23,7 @@ from gridsched.workloads.resampling import (
     resample,
 )
 from tests.oracles import resampling as oracle
+from tests.support.fields import assert_fields
 
 
 def log(submit: Any, user: Any, **more: Any) -> gs.Workload:
@@ -45,8 +46,7 @@ def busy_log(seed: int = 1, weeks: int = 30, users: int = 25) -> gs.Workload:
     rows = [(0, 0), (weeks * WEEK - 1, 0)]
     for user in range(1, users + 1):
         first = int(rng.integers(weeks))
-        last = min(weeks, first + int(rng.choice([1, 3, weeks])))
-        for week in range(first, last):
+        for week in range(first, min(weeks, first + int(rng.choice([1, 3, weeks])))):
             days = rng.integers(0, 5, rng.integers(1, 6))
             rows += [(int(week * WEEK + day * DAY + rng.integers(8, 18) * 3600), user) for day in days]
     submit, user = np.array(sorted(rows)).T
@@ -84,8 +84,9 @@ def test_placements_are_put_together_as_job_by_job(data: st.DataObject) -> None:
         for index, (each, of, by) in enumerate(zip(clock, user, deadline, strict=True))
     ]
     expected = oracle.resampled(jobs, placed, length)
-    assert made.submit_time.tolist() == [job["submit"] for job in expected]
-    assert made.user.tolist() == [job["user"] for job in expected]
+    assert_fields(
+        made, submit_time=[job["submit"] for job in expected], user=[job["user"] for job in expected]
+    )
     assert made.extra["deadline"].tolist() == [job["deadline"] for job in expected]
     assert made.dependencies is not None
     table = {(int(row["job"]), int(row["on"])) for row in made.dependencies}
@@ -131,13 +132,11 @@ def test_load_is_that_of_the_log_times_the_users(users: float, weeks: int) -> No
         placed = placements(found, weeks, users, 12, rng)
         counts.append(len(assembled(workload, found, placed, weeks)))
     expected = len(workload) / found.weeks * weeks * users
-    error = np.std(counts) / np.sqrt(len(counts))
-    assert abs(np.mean(counts) - expected) < 4 * error + 1e-9
+    assert abs(np.mean(counts) - expected) < 4 * (np.std(counts) / np.sqrt(len(counts))) + 1e-9
 
 
 def test_long_term_users_are_there_once_and_temporary_ones_from_their_first_week_on() -> None:
-    workload = busy_log()
-    found = histories(workload)
+    found = histories(busy_log())
     placed = placements(found, 30, 1.0, 12, np.random.default_rng(2))
     long_term = found.users[found.last - found.first >= 12]
     by_number: dict[int, list[Any]] = {}
@@ -160,11 +159,8 @@ def test_long_term_users_are_there_once_and_temporary_ones_from_their_first_week
 def test_weeks_that_a_log_has_in_part_are_left_out_and_counted() -> None:
     times = [3 * DAY, WEEK + 100, 2 * WEEK + 5, 3 * WEEK - 10, 3 * WEEK + 4 * DAY]
     workload = log(times, [1, 1, 2, 2, 2])
-    found = histories(workload)
-    assert found.weeks == 2
-    assert found.week.tolist() == [-1, 0, 1, 1, 2]
-    made = resample(workload, seed=1, weeks=8)
-    assert made.left_out["in a week that the log has in part"] == 2
+    assert_fields(histories(workload), weeks=2, week=[-1, 0, 1, 1, 2])
+    assert resample(workload, seed=1, weeks=8).left_out["in a week that the log has in part"] == 2
     begun = replace(
         workload, submit_time=np.array([DAY, WEEK + 100, 2 * WEEK + 5, 3 * WEEK - 10, 4 * WEEK - DAY])
     )

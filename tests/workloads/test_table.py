@@ -19,6 +19,7 @@ from gridsched.simulation import simulate
 from gridsched.workloads.columns import LABELS, TIMES
 from gridsched.workloads.frames import ALIASES
 from gridsched.workloads.table import EXTRA_FIELDS, SWF_FIELDS, Workload
+from tests.support.fields import assert_fields
 
 ROME = "Europe/Rome"
 CLOCK = pd.Series(pd.to_datetime(["2024-01-01 10:00", "2024-01-01 11:00", "2024-01-02 00:00"]))
@@ -160,8 +161,7 @@ def test_any_workload_can_be_shown(workload: Workload) -> None:
 
 def test_a_table_is_a_copy() -> None:
     workload = three()
-    frame = workload.to_dataframe()
-    frame.loc[0, "run_time"] = 99
+    workload.to_dataframe().loc[0, "run_time"] = 99
     assert workload.run_time[0] == 1
 
 
@@ -177,9 +177,11 @@ def test_names_of_columns() -> None:
     found = Workload.from_dataframe(frame, columns={"when": "submit_time", "who": "user"}, name="three")
     assert found.equals(three(user=[7, 8, 9]))
     assert Workload.from_dataframe(table(), name="three").equals(three())
-    allocated = Workload.from_dataframe(table(processors=None, allocated_processors=[1, 2, 4]))
-    assert allocated.processors.tolist() == [1, 2, 4]
-    assert allocated.requested_processors.tolist() == [-1, -1, -1]
+    assert_fields(
+        Workload.from_dataframe(table(processors=None, allocated_processors=[1, 2, 4])),
+        processors=[1, 2, 4],
+        requested_processors=[-1, -1, -1],
+    )
     assert Workload.from_dataframe(table(colour=["red"] * 3), ignore=True, name="three").equals(three())
     assert not {*ALIASES} & {*SWF_FIELDS, *EXTRA_FIELDS}
 
@@ -248,18 +250,22 @@ def test_times_of_a_table(name: str, values: Any, expected: list[float]) -> None
 
 
 def test_points_in_time_of_a_clock_without_zone() -> None:
-    found = Workload.from_dataframe(table(submit_time=CLOCK), time_zone=ROME)
-    assert found.submit_time.tolist() == [0, 3600, 14 * 3600]
-    assert found.unix_start_time == pd.Timestamp("2024-01-01 09:00", tz="UTC").timestamp()
-    assert found.time_zone == ROME
+    assert_fields(
+        Workload.from_dataframe(table(submit_time=CLOCK), time_zone=ROME),
+        submit_time=[0, 3600, 14 * 3600],
+        unix_start_time=pd.Timestamp("2024-01-01 09:00", tz="UTC").timestamp(),
+        time_zone=ROME,
+    )
 
 
 @pytest.mark.parametrize("zone", [ROME, "UTC", "America/New_York"])
 def test_points_in_time_bring_their_zone(zone: str) -> None:
-    found = Workload.from_dataframe(table(submit_time=CLOCK.dt.tz_localize(zone)))
-    assert found.submit_time.tolist() == [0, 3600, 14 * 3600]
-    assert found.unix_start_time == CLOCK.dt.tz_localize(zone)[0].timestamp()
-    assert found.time_zone == zone
+    assert_fields(
+        Workload.from_dataframe(table(submit_time=CLOCK.dt.tz_localize(zone))),
+        submit_time=[0, 3600, 14 * 3600],
+        unix_start_time=CLOCK.dt.tz_localize(zone)[0].timestamp(),
+        time_zone=zone,
+    )
 
 
 def test_points_in_time_in_other_forms() -> None:
@@ -311,8 +317,7 @@ def test_deadlines_and_reserved_starts_are_on_the_clock_of_the_submit_times() ->
     found = Workload.from_dataframe(
         table(deadline=later, reserved_start=[None, *later[1:]], submit_time=times)
     )
-    assert found.extra["deadline"].tolist() == [86400, 90000, 136800]
-    assert found.extra["reserved_start"].tolist() == [-1, 90000, 136800]
+    assert_fields(found.extra, deadline=[86400, 90000, 136800], reserved_start=[-1, 90000, 136800])
     numbers = table(deadline=later)
     with pytest.raises(WorkloadError, match="say with unix_start_time= when submit time 0 is"):
         Workload.from_dataframe(numbers)

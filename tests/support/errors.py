@@ -1,0 +1,24 @@
+"""Errors whose messages say what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from gridsched.errors import GridschedError
+
+
+@contextmanager
+def refused(*parts: str, error: type[Exception] = GridschedError) -> Iterator[None]:
+    """What is done inside ends in an error of this kind, with a message that has all parts."""
+    with pytest.raises(error) as caught:
+        yield
+    says(str(caught.value), *parts)
+
+
+def says(text: str, *parts: str) -> None:
+    """A message, page or output has all parts."""
+    missing = [part for part in parts if part not in text]
+    assert not missing, f"{missing} not in:\n{text}"

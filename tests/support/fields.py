@@ -1,0 +1,32 @@
+"""Several fields of one result, compared at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, those without dimensions as single values; all else as it is."""
+    if isinstance(value, xr.DataArray | pd.Series | pd.Index):
+        value = value.to_numpy()
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def assert_fields(found: Any, /, **expected: Any) -> None:
+    """Variables of a dataset, values of a mapping or row, or else attributes have exactly these values.
+
+    Arrays are compared as lists, NaN equals NaN, and all that differs is shown at once.
+    """
+    items = isinstance(found, Mapping | pd.Series | pd.DataFrame)
+    wrong = {}
+    for name, wanted in expected.items():
+        value = plain(found[name] if items and name in found else getattr(found, name))
+        wanted = plain(wanted)
+        if not (value == wanted or (value is not None and value != value and wanted != wanted)):
+            wrong[name] = f"found {value!r}, expected {wanted!r}"
+    assert not wrong, wrong
