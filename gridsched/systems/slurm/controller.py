@@ -309,7 +309,7 @@ class Controller:
             jobs=jobs,
             free=np.array([machine.nodes[name] for name in ("cores", "memory", "gpus")], np.int64),
             idle=np.ones(nodes, np.uint8),
-            alone=np.zeros(nodes, np.uint8),
+            alone=np.zeros(nodes, np.int64),
             busy=np.zeros(nodes, np.int64),
             reach=reach,
             suits=suits,
@@ -336,7 +336,9 @@ class Controller:
             chosen=np.zeros(nodes, np.int64),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
-            alone=np.zeros(nodes, np.uint8),
+            alone=np.zeros(nodes, np.int64),
+            off=np.zeros(count, np.uint8),
+            completing=np.zeros(nodes, np.int64),
             tested=np.zeros(partitions + users + len(self.tables.tasks), np.int64),
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
@@ -590,7 +592,7 @@ class Controller:
 
     def _leave(self, job: int) -> None:
         """Let the nodes of a job that was preempted be free."""
-        self.preemption.completing[nodes_of(self.tables, job)] -= 1
+        self.room.completing[nodes_of(self.tables, job)] -= 1
 
     def _release(self, job: int, now: int) -> None:
         """Let a requeued job wait again."""
@@ -613,10 +615,6 @@ class Controller:
                 self.tables.jobs["expected"][job] += slept // self.unit
                 self._set_end(np.array([job]))
                 self.priorities.started(job, now)
-        # who sleeps on a node keeps it to itself
-        for job in [*self.asleep, *self.tables.running[: self.tables.counts[0]].tolist()]:
-            if self.tables.jobs["whole"][job]:
-                self.tables.alone[nodes_of(self.tables, job)] = 1
         running = self.tables.running[: self.tables.counts[0]]
         expected = self.tables.jobs["expected"][running]
         running[:] = running[np.lexsort((record[running], expected))]
