@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.io import read_text
@@ -403,3 +406,13 @@ def _amount(text: str, where: str) -> float:
     if not 0 <= number < _LARGEST:
         raise ConfigurationError(f"{where}: {text!r:.60} is no number; give one from 0 on")
     return number
+
+
+Owner = tuple[str, str, str]
+"""Account, user and quality of service of a job."""
+
+
+def usage_factors(accounting: Accounting | None, owners: Sequence[Owner]) -> NDArray[np.float64]:
+    """UsageFactor of the quality of service of each job."""
+    factor = {} if accounting is None else {k: each.usage_factor for k, each in accounting.qualities.items()}
+    return np.array([factor.get(name, 1.0) for *_, name in owners])
