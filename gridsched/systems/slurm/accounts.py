@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.io import read_text
@@ -39,19 +42,16 @@ RUNNING = {
 """Limits of the number of running jobs: who has them together, and what is limited."""
 
 OF_RESOURCES = {
-    "GrpTRES": "group",
-    "MaxTRESPU": "user",
-    "MaxTRESPerUser": "user",
-    "MaxTRESPA": "account",
-    "MaxTRESPerAccount": "account",
+    "GrpTRES": ("group", ""),
+    "MaxTRESPU": ("user", ""),
+    "MaxTRESPerUser": ("user", ""),
+    "MaxTRESPA": ("account", ""),
+    "MaxTRESPerAccount": ("account", ""),
+    "GrpTRESMins": ("group", "used "),
+    "GrpTRESRunMins": ("group", "running "),
 }
-"""Limits of what running jobs have together."""
-
-OF_MINUTES = {"GrpTRESMins": "used", "GrpTRESRunMins": "running"}
-"""Limits of minutes of resources: those that were used, or those that running jobs may still use."""
-
-OF_A_JOB = ("MaxTRES", "MaxTRESPerJob", "MaxWall", "MaxWallDurationPerJob")
-"""Limits of one job: a job that is over one never starts."""
+"""Limits of what running jobs have together, and of minutes of resources: those that were used, or those
+that running jobs may still use. Who has them together, and what stands before the name of the resource."""
 
 RESOURCES = {"cpu": "processors", "node": "nodes", "mem": "memory", "gres/gpu": "gpus"}
 """Resources that are limited and weighed, by Slurm's names."""
@@ -313,14 +313,12 @@ def _limits(options: Mapping[str, str], where: str, left: list[str]) -> Limits:
         if key in RUNNING:
             running[RUNNING[key]] = _number(value, f"{where}: {key}")
         elif key in OF_RESOURCES:
+            who, way = OF_RESOURCES[key]
             for what, most in resources(value, f"{where}: {key}", left).items():
-                running[OF_RESOURCES[key], what] = int(most)
-        elif key in OF_MINUTES:
-            for what, most in resources(value, f"{where}: {key}", left).items():
-                running["group", f"{OF_MINUTES[key]} {what}"] = int(most)
+                running[who, way + what] = int(most)
         elif key in ("MaxTRES", "MaxTRESPerJob"):
             job |= {what: int(most) for what, most in resources(value, f"{where}: {key}", left).items()}
-        elif key in OF_A_JOB:
+        elif key in ("MaxWall", "MaxWallDurationPerJob"):
             job["wall"] = 60 * minutes(value, f"{where}: {key}")
         elif key not in _WITHOUT_EFFECT:
             left.append(key)
@@ -332,12 +330,8 @@ def resources(text: str, where: str, left: list[str] | None = None) -> dict[str,
     found: dict[str, float] = {}
     for piece in text.split(","):
         name, _, amount = piece.strip().partition("=")
-        try:
-            number = megabytes(amount) if name.lower() == "mem" else float(amount)
-        except ValueError:
-            number = math.nan
-        if not abs(number) < _LARGEST:
-            raise ConfigurationError(f"{where}: {piece!r:.60} is no amount; give it as cpu=24")
+        read = megabytes if name.lower() == "mem" else float
+        number = _read(read, amount, f"{where}: {piece!r:.60} is no amount; give it as cpu=24")
         if name.lower() in RESOURCES:
             found[RESOURCES[name.lower()]] = number
         elif left is not None:
@@ -353,22 +347,16 @@ def megabytes(text: str) -> float:
 
 def minutes(text: str, where: str) -> int:
     """Minutes of a time such as 60, 1:30:00 (hours) or 2-12 (days)."""
+    return int(_read(_minutes, text, f"{where}: {text!r:.60} is no time; give minutes, or 1-12:00:00"))
+
+
+def _minutes(text: str) -> int:
     days, _, rest = text.rpartition("-")
-    parts = rest.split(":")
-    try:
-        numbers = [int(part) for part in parts]
-        if days:
-            hours, mins, seconds = [*numbers, 0, 0][:3]
-        elif len(numbers) == 3:
-            hours, mins, seconds = numbers
-        else:
-            hours, mins, seconds = 0, *[*numbers, 0][:2]
-        found = int(days or 0) * 1440 + hours * 60 + mins + (1 if seconds else 0)
-    except ValueError:
-        found = _LARGEST
-    if not abs(found) < _LARGEST:
-        raise ConfigurationError(f"{where}: {text!r:.60} is no time; give minutes, or 1-12:00:00")
-    return found
+    numbers = [int(part) for part in rest.split(":")]
+    if not days and len(numbers) < 3:
+        numbers.insert(0, 0)
+    hours, mins, seconds = [*numbers, 0, 0][:3] if days else [*numbers, 0][:3]
+    return int(days or 0) * 1440 + hours * 60 + mins + (1 if seconds else 0)
 
 
 def seconds(text: str, where: str) -> int:
@@ -386,20 +374,31 @@ def _shares(text: str, where: str) -> int:
 
 
 def _number(text: str, where: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = _LARGEST
-    if not abs(number) < _LARGEST:
-        raise ConfigurationError(f"{where}: {text!r:.60} is no whole number; give one of at most 15 digits")
-    return number
+    problem = f"{where}: {text!r:.60} is no whole number; give one of at most 15 digits"
+    return int(_read(int, text, problem))
 
 
 def _amount(text: str, where: str) -> float:
+    problem = f"{where}: {text!r:.60} is no number; give one from 0 on"
+    return _read(float, text, problem, least=0)
+
+
+def _read(read: Callable[[str], float], text: str, problem: str, least: float = 1 - _LARGEST) -> float:
+    """The number that a text stands for; an error that says the problem if it is none, or too large."""
     try:
-        number = float(text)
+        number = read(text)
     except ValueError:
         number = math.nan
-    if not 0 <= number < _LARGEST:
-        raise ConfigurationError(f"{where}: {text!r:.60} is no number; give one from 0 on")
+    if not least <= number < _LARGEST:
+        raise ConfigurationError(problem)
     return number
+
+
+Owner = tuple[str, str, str]
+"""Account, user and quality of service of a job."""
+
+
+def usage_factors(accounting: Accounting | None, owners: Sequence[Owner]) -> NDArray[np.float64]:
+    """UsageFactor of the quality of service of each job."""
+    factor = {} if accounting is None else {k: each.usage_factor for k, each in accounting.qualities.items()}
+    return np.array([factor.get(name, 1.0) for *_, name in owners])

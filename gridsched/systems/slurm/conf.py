@@ -18,8 +18,7 @@ from gridsched.io import read_text, shown
 from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seconds, words
 from gridsched.systems.slurm.changes import ALIASES, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
-from gridsched.systems.slurm.preempting import PreemptMode, PreemptType
-from gridsched.systems.slurm.priority import ResetPeriod
+from gridsched.systems.slurm.parameters import PreemptMode, PreemptType, ResetPeriod
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
 

@@ -10,15 +10,15 @@ _attempt_backfill() in Slurm 22.05).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle
-from gridsched.engine.checkpoints import saved_work_of
+from gridsched.engine.checkpoints import lengths_with_checkpoints, saved_work_of
 from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate, Lifecycles
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
@@ -26,6 +26,7 @@ from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
 from gridsched.systems.slurm.kernels import JOB, LIMIT, NOTED, WINDOW, Backfill, Room, Space, Tables
 from gridsched.systems.slurm.minutes import MinuteRules, Minutes
+from gridsched.systems.slurm.parameters import SlurmParameters
 from gridsched.systems.slurm.preempting import (
     CANCEL,
     NOBODY,
@@ -35,7 +36,7 @@ from gridsched.systems.slurm.preempting import (
     nodes_of,
     resumable,
 )
-from gridsched.systems.slurm.priority import Priorities
+from gridsched.systems.slurm.priority import FirstCome, Priorities
 
 Integers = NDArray[np.int64]
 
@@ -45,101 +46,8 @@ MAIN, BACKFILL = 0, 1
 NEVER = kernels.NEVER
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cadence:
-    """When the controller works, and how far it looks; the parameters of the scheduler of the same names."""
-
-    backfill: bool
-    sched_interval: int
-    batch_sched_delay: int
-    default_queue_depth: int
-    partition_job_depth: int
-    sched_max_job_start: int
-    bf_interval: int
-    bf_window: int
-    bf_resolution: int
-    bf_max_job_test: int
-    bf_max_job_user: int
-    bf_max_job_part: int
-    bf_max_job_array_resv: int
-    bf_max_job_start: int
-    bf_min_prio_reserve: float
-    bf_min_age_reserve: int
-    kill_wait: int
-
-    def of_backfill(self) -> Backfill:
-        """Parameters of a backfill pass."""
-        return Backfill(
-            window=60 * self.bf_window,
-            resolution=self.bf_resolution,
-            most_tests=self.bf_max_job_test,
-            max_per_user=self.bf_max_job_user,
-            max_per_partition=self.bf_max_job_part,
-            max_per_array=max(self.bf_max_job_array_resv, 1),
-            most_starts=self.bf_max_job_start,
-            least_priority=float(self.bf_min_prio_reserve),
-            least_age=self.bf_min_age_reserve,
-            kill_wait=self.kill_wait,
-        )
-
-
-class Watcher(Protocol):
-    """Who looks at each pass, before and after it."""
-
-    def before(self, controller: Controller, now: int, kind: int) -> None:
-        """A pass of a kind is about to be made at `now` [ticks]."""
-
-    def after(self, controller: Controller, now: int, kind: int) -> None:
-        """It has been made."""
-
-
-class FirstCome:
-    """priority/basic: who was submitted first comes first.
-
-    Parameters
-    ----------
-    jobs : int
-        How many there are, in order of submission.
-    rank : int64[n], optional
-        Their places, where some were held and released later.
-    nice : int64[n], optional
-        What is taken off the priority of each. It counts for later jobs too: each has one less than the
-        lowest so far.
-    """
-
-    def __init__(self, jobs: int, rank: Integers | None = None, nice: Integers | None = None) -> None:
-        self.priority = [0.0] * jobs
-        lowest = float(jobs + 1)
-        for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
-            self.priority[k] = lowest - 1 - (0 if nice is None else int(nice[k]))
-            lowest = min(lowest, self.priority[k])
-        self.came = [False] * jobs
-        self.last = lowest
-
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""
-        if self.came[job]:
-            self.last -= 1
-            self.priority[job] = self.last
-        self.came[job] = True
-        return self.priority[job]
-
-    def requeued(self, job: int, now: int) -> None:
-        """A job that was preempted waits again."""
-
-    def started(self, job: int, now: int) -> None:
-        """A job starts."""
-
-    def ended(self, job: int, now: int) -> None:
-        """A job ends."""
-
-    def due(self) -> int:
-        """When priorities change next [ticks]."""
-        return NEVER
-
-    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
-        """New priorities of the waiting jobs."""
-        return np.array([self.priority[int(job)] for job in waiting])
+Watcher = Callable[["Controller", int, int], None]
+"""Who looks at each pass that was made: at the controller, the instant [ticks] and the kind of the pass."""
 
 
 NO_WINDOWS: RecordArray = np.zeros(0, WINDOW)
@@ -277,8 +185,8 @@ class Controller:
     ----------
     machine, tickets : SlurmCluster, Tickets
         The cluster and the jobs.
-    cadence : Cadence
-        Parameters.
+    parameters : SlurmParameters
+        Parameters of the scheduler.
     priorities : Priorities, optional
         First come first served by default.
     unit : int
@@ -293,7 +201,7 @@ class Controller:
         self,
         machine: SlurmCluster,
         tickets: Tickets,
-        cadence: Cadence,
+        parameters: SlurmParameters,
         priorities: Priorities | None = None,
         *,
         unit: int = 1,
@@ -310,7 +218,7 @@ class Controller:
             jobs=jobs,
             free=np.array([machine.nodes[name] for name in ("cores", "memory", "gpus")], np.int64),
             idle=np.ones(nodes, np.uint8),
-            alone=np.zeros(nodes, np.uint8),
+            alone=np.zeros(nodes, np.int64),
             busy=np.zeros(nodes, np.int64),
             reach=reach,
             suits=suits,
@@ -337,7 +245,9 @@ class Controller:
             chosen=np.zeros(nodes, np.int64),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
-            alone=np.zeros(nodes, np.uint8),
+            alone=np.zeros(nodes, np.int64),
+            off=np.zeros(count, np.uint8),
+            completing=np.zeros(nodes, np.int64),
             tested=np.zeros(partitions + users + len(self.tables.tasks), np.int64),
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
@@ -355,8 +265,8 @@ class Controller:
             fits_since=np.zeros(len(suits), np.int64),
             changes=np.zeros(1, np.int64),
         )
-        most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
-        most = min(most, 2 * count + 4)
+        self.backfills = parameters.scheduler_type == "backfill"
+        most = 2 * min(parameters.bf_max_job_test or count, count) + 4 if self.backfills else 4
         self.space = Space(
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
@@ -364,7 +274,7 @@ class Controller:
             order=np.zeros(most, np.int64),
             count=np.zeros(1, np.int64),
         )
-        self.tickets, self.cadence, self.unit, self.latency = tickets, cadence, unit, latency
+        self.parameters, self.unit, self.latency = parameters, unit, latency
         self.rules = tickets.preemption
         self.preemption: Any = NOBODY if self.rules is None else self.rules.bundle(nodes)
         self.gave_way: list[tuple[int, int, int, int]] = []
@@ -376,9 +286,22 @@ class Controller:
         self.priorities: Priorities = priorities or FirstCome(count)
         self.minutes = None
         if tickets.minutes is not None:
-            self.priorities = self.minutes = Minutes(self.priorities, tickets.minutes, self.tables, unit)
+            self.priorities = self.minutes = Minutes(
+                parameters, self.priorities, tickets.minutes, self.tables, unit
+            )
         self.timed_out = 0
-        self.backfill = cadence.of_backfill()
+        self.backfill = Backfill(
+            window=60 * parameters.bf_window,
+            resolution=parameters.bf_resolution,
+            most_tests=parameters.bf_max_job_test,
+            max_per_user=parameters.bf_max_job_user,
+            max_per_partition=parameters.bf_max_job_part,
+            max_per_array=max(parameters.bf_max_job_array_resv, 1),
+            most_starts=parameters.bf_max_job_start,
+            least_priority=float(parameters.bf_min_prio_reserve),
+            least_age=parameters.bf_min_age_reserve,
+            kill_wait=parameters.kill_wait,
+        )
         self.lifecycles = (
             _plain_lifecycles(tickets.submit) if tickets.lifecycles is None else tickets.lifecycles
         )
@@ -391,6 +314,7 @@ class Controller:
         self.due = 0
         self._look_at_lifecycles()
         self.machine, self.happened = machine, 0
+        self.checkpoints = tuple(unit * each for each in machine.checkpoints)
         # why each node takes no jobs: it is down, drained, or in so many reservations
         self.out = np.zeros((3, nodes), np.int64)
         self.closed: set[int] = set()
@@ -408,8 +332,7 @@ class Controller:
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.resumed = np.zeros(count, np.int64)
         self.cut_short: list[tuple[int, int, int, int, Integers]] = []
-        if machine.checkpoints[0]:
-            self.tables.jobs["limit"] = self._with_checkpoints(self.guess, 1)
+        self.tables.jobs["limit"] = lengths_with_checkpoints(self.guess, *machine.checkpoints)
 
     # --- what happens -----------------------------------------------------------------------------
 
@@ -493,10 +416,11 @@ class Controller:
         else:
             self._reserve(kind, which)
         self.tables.up[:] = self.out.sum(axis=0) == 0
-        if kind == EventKind.DOWN:
-            self._kill_on(np.arange(len(self.tables.up)) == which, now)
-        elif kind == EventKind.CLOSE:
-            self._kill_on(self.tables.reserved[which] != 0, now)
+        if kind in (EventKind.DOWN, EventKind.CLOSE):
+            nodes = [which] if kind == EventKind.DOWN else np.flatnonzero(self.tables.reserved[which])
+            running = sorted(self.tables.running[: self.tables.counts[0]].tolist())
+            hit = [job for job in running if np.isin(nodes_of(self.tables, job), nodes).any()]
+            self._kill(hit, now, self.machine.requeue)
 
     def _reserve(self, kind: EventKind, which: int) -> None:
         """Let a reservation be known, begin, or be over."""
@@ -514,28 +438,18 @@ class Controller:
         self.tables.counts[1] = len(known)
         self.tables.known[: len(known)] = sorted(known)
 
-    def _kill_on(self, nodes: NDArray[np.bool_], now: int) -> None:
-        """Kill the jobs that run on some nodes; they wait again, or are lost."""
-        running = sorted(self.tables.running[: self.tables.counts[0]].tolist())
-        for job in running:
-            if nodes[nodes_of(self.tables, job)].any():
-                self._kill(job, now)
+    def _kill(self, jobs: Sequence[int], now: int, then: RequeueName) -> None:
+        """Kill jobs that run, and let others have their nodes."""
+        for job in jobs:
+            kernels.finish(self.tables, job)
+            self._interrupt(job, now, then)
         self._resume_those_who_can(now)
 
-    def _kill(self, job: int, now: int) -> None:
-        """Kill a job that runs on a node that fails."""
-        kernels.finish(self.tables, job)
-        self._lose(job, now)
-        if self.machine.requeue == "lost":
-            self._give_up(job, now)
-        elif self.machine.requeue == "end":
-            self._submit(job, now)
-        else:
-            self._put_back(job)
+    def _interrupt(self, job: int, now: int, then: RequeueName | None) -> None:
+        """Let a job be killed that is off its nodes: what its last checkpoint has is done.
 
-    def _lose(self, job: int, now: int) -> None:
-        """Take a job off its nodes, which has done what its last checkpoint has."""
-        interval, cost = (self.unit * each for each in self.machine.checkpoints)
+        Then it waits again, at its place or as one that comes now, or is lost; or is held, without a word.
+        """
         slept_since = self.asleep.pop(job, -1)
         if slept_since >= 0:
             self.preemption.suspended[job] = 0
@@ -543,24 +457,26 @@ class Controller:
         else:
             elapsed = now - int(self.start[job])
             self._cut_short(job, now)
-            self.priorities.ended(job, now)
-        saved = saved_work_of(elapsed, interval, cost)
+        saved = saved_work_of(elapsed, *self.checkpoints)
         self.work_left[job] -= saved
         self.guess[job] = max(1, self.guess[job] - saved // self.unit)
         self.extra[job] += elapsed - saved
         self.killed[job] += 1
         self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
-        self.tables.jobs["limit"][job] = self._with_checkpoints(self.guess[job : job + 1], 1)[0]
+        self.tables.jobs["limit"][job] = lengths_with_checkpoints(self.guess[job], *self.machine.checkpoints)
+        if then == "lost":
+            job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
+            self._look_at_lifecycles()
+        elif then == "end":
+            self._submit(job, now)
+        elif then == "place":
+            self._put_back(job)
 
     def _cut_short(self, job: int, now: int) -> None:
         """Note that a job does not run on from now on."""
         nodes = nodes_of(self.tables, job).copy()
         self.cut_short.append((job, int(self.begun[job]), now, int(self.resumed[job]), nodes))
-
-    def _give_up(self, job: int, now: int) -> None:
-        """Let a job be lost."""
-        job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
-        self._look_at_lifecycles()
+        self.priorities.ended(job, now)
 
     # --- preemption -------------------------------------------------------------------------------
 
@@ -577,13 +493,10 @@ class Controller:
                 self._cut_short(job, now)
                 self.asleep[job] = now
                 self.end[job] = -1
-                self.priorities.ended(job, now)
                 continue
             heapq.heappush(self.leaving, (now + self.latency, job))
-            self._lose(job, now)
-            if mode == CANCEL:
-                self._give_up(job, now)
-            else:
+            self._interrupt(job, now, "lost" if mode == CANCEL else None)
+            if mode != CANCEL:
                 heapq.heappush(self.held, (now + self.latency + self.rules.hold * self.unit, job))
         self.preemption.counts[1] = 0
         if done:
@@ -591,7 +504,7 @@ class Controller:
 
     def _leave(self, job: int) -> None:
         """Let the nodes of a job that was preempted be free."""
-        self.preemption.completing[nodes_of(self.tables, job)] -= 1
+        self.room.completing[nodes_of(self.tables, job)] -= 1
 
     def _release(self, job: int, now: int) -> None:
         """Let a requeued job wait again."""
@@ -614,25 +527,20 @@ class Controller:
                 self.tables.jobs["expected"][job] += slept // self.unit
                 self._set_end(np.array([job]))
                 self.priorities.started(job, now)
-        # who sleeps on a node keeps it to itself
-        for job in [*self.asleep, *self.tables.running[: self.tables.counts[0]].tolist()]:
-            if self.tables.jobs["whole"][job]:
-                self.tables.alone[nodes_of(self.tables, job)] = 1
         running = self.tables.running[: self.tables.counts[0]]
         expected = self.tables.jobs["expected"][running]
         running[:] = running[np.lexsort((record[running], expected))]
 
     def _set_end(self, jobs: Integers) -> None:
         """Work out when jobs will end that start or go on."""
-        self.end[jobs] = self.start[jobs] + self._with_checkpoints(self.work_left[jobs], self.unit)
-        self.end[jobs] += self.latency
+        self.end[jobs] = self.start[jobs] + self._lengths(jobs) + self.latency
         for job in jobs.tolist():
             heapq.heappush(self.ends, (int(self.end[job]), job))
 
-    def _with_checkpoints(self, work: Integers, unit: int) -> Integers:
-        """Time that work takes with its checkpoints; there is none at its end."""
-        interval, cost = (unit * each for each in self.machine.checkpoints)
-        return work + cost * np.maximum((work - 1) // interval, 0) if interval else work
+    def _lengths(self, jobs: Integers) -> Integers:
+        """Ticks that jobs still have to run, with their checkpoints."""
+        lengths: Integers = lengths_with_checkpoints(self.work_left[jobs], *self.checkpoints)
+        return lengths
 
     # --- passes -----------------------------------------------------------------------------------
 
@@ -642,16 +550,9 @@ class Controller:
         self.tables.jobs["priority"][waiting] = self.priorities.recalculate(now, waiting)
         self.sorted = False
         if self.minutes is not None:
-            self._time_out(self.minutes.overdrawn(), now)
-
-    def _time_out(self, jobs: Sequence[int], now: int) -> None:
-        """Kill the jobs of groups that have used up their minutes."""
-        for job in jobs:
-            kernels.finish(self.tables, job)
-            self._lose(job, now)
-            self._give_up(job, now)
-        self.timed_out += len(jobs)
-        self._resume_those_who_can(now)
+            overdrawn = self.minutes.overdrawn()
+            self._kill(overdrawn, now, "lost")
+            self.timed_out += len(overdrawn)
 
     def run_pass(self, now: int, kind: int, depth: int = 0) -> int:
         """One pass of the main loop or of the backfill scheduler; how many jobs it started."""
@@ -670,17 +571,17 @@ class Controller:
             self.submitted = submitted
             self.tables.counts[2] = (submitted - 1) * _APART + 1
         if self.watch is not None:
-            self.watch.before(self, now, kind)
+            self.tables.jobs["plan"] = 0
         count = self._make_pass(now, kind, depth)
         if self.watch is not None:
-            self.watch.after(self, now, kind)
+            self.watch(self, now, kind)
         return count
 
     def _make_pass(self, now: int, kind: int, depth: int) -> int:
         """Let the passes' rules decide who starts."""
         second = now // self.unit
         if kind == MAIN:
-            most = (depth, self.cadence.partition_job_depth, self.cadence.sched_max_job_start)
+            most = (depth, self.parameters.partition_job_depth, self.parameters.sched_max_job_start)
             count = passes.main_pass(
                 self.tables,
                 self.room,
@@ -749,8 +650,8 @@ class Controller:
         drift : float
             Seconds by which the controller wakes too late each time.
         """
-        unit, cadence = self.unit, self.cadence
-        interval = cadence.sched_interval * unit
+        unit, parameters = self.unit, self.parameters
+        interval = parameters.sched_interval * unit
         begin = self.next_event()
         if begin == NEVER:
             return self.outcome()
@@ -759,7 +660,7 @@ class Controller:
         full = begin - int(phase[2] * interval)
         last_main = last_backfill = changed = -1
         happened, settled, behind, rolling = False, False, False, False
-        stride = cadence.bf_interval * unit + turn - unit
+        stride = parameters.bf_interval * unit + turn - unit
         check = begin + stride - int(phase[1] * stride)
         while True:
             event = self.next_event()
@@ -767,10 +668,10 @@ class Controller:
                 return self.outcome()  # nothing runs, and nothing that waits can ever start
             wanted = NEVER if settled else full + interval
             if happened:
-                wanted = min(wanted, max(last_main + cadence.batch_sched_delay * unit, changed))
+                wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed))
             main = origin + -(-(wanted - origin) // turn) * turn if wanted < NEVER else NEVER
             backfill = NEVER
-            if cadence.backfill and not rolling and changed // unit >= last_backfill // unit:
+            if self.backfills and not rolling and changed // unit >= last_backfill // unit:
                 backfill = _first_from(check, turn, changed)
             due = self.priorities.due() if self.waiting or self.minutes is not None else NEVER
             now = min(event, main, backfill, due)
@@ -796,7 +697,7 @@ class Controller:
                 changed, happened = now, happened or self.timed_out > killed
             elif main == now:
                 is_full = now >= full + interval
-                depth = 0 if is_full else cadence.default_queue_depth
+                depth = 0 if is_full else parameters.default_queue_depth
                 count = self.run_pass(now, MAIN, depth)
                 # what a pass over the whole queue does not start no other one does until something happens
                 # but that jobs may be preempted that have run for some time then
@@ -855,7 +756,7 @@ class Controller:
             first += len(nodes)
         whole = found[len(self.cut_short) :]
         whole["job"], whole["start"] = last, self.begun[last]
-        whole["end"] = self.start[last] + self._with_checkpoints(self.work_left[last], self.unit)
+        whole["end"] = self.start[last] + self._lengths(last)
         whole["first"] = self.tables.jobs["first"][last]
         whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]

@@ -255,13 +255,9 @@ class _Watch:
         self.told: dict[int, _Reason] = {}
         self.queue: Integers = np.zeros(0, np.int64)
 
-    def before(self, controller: Controller, now: int, kind: int) -> None:
-        """Note who waits before a pass, whose plans are not made yet."""
-        self.queue = controller.queue[: controller.waiting].copy()
-        controller.tables.jobs["plan"] = 0
-
-    def after(self, controller: Controller, now: int, kind: int) -> None:
+    def __call__(self, controller: Controller, now: int, kind: int) -> None:
         """Say what kept the jobs from starting in a pass."""
+        self.queue = controller.queue[: controller.waiting]
         for job, until in self.until.items():
             if now <= until and controller.start[job] < 0:
                 self.told[job] = self._why(controller, job, now, kind)
@@ -315,11 +311,11 @@ class _Watch:
         return "it was held, or its begin time had not come", []
 
     def _ahead(self, controller: Controller, job: int) -> Iterator[int]:
-        """Jobs before one in the queue that still wait after the pass and are not over a limit."""
+        """Jobs before one in the queue that are not over a limit."""
         for other in self.queue.tolist():
             if other == job:
                 return
-            if controller.start[other] < 0 and not kernels.over_limit(controller.tables, other):
+            if not kernels.over_limit(controller.tables, other):
                 yield other
 
     @staticmethod

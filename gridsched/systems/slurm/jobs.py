@@ -26,7 +26,7 @@ from gridsched.systems.node_records import (
     partitions_of,
     reach_of,
 )
-from gridsched.systems.slurm.accounts import Accounting
+from gridsched.systems.slurm.accounts import Accounting, Owner
 from gridsched.systems.slurm.controller import (
     NO_WINDOWS,
     SlurmCluster,
@@ -132,7 +132,7 @@ def cluster_jobs(
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     if accounting is not None:
-        of_jobs = limits_of_jobs(accounting, _owners(workload))
+        of_jobs = limits_of_jobs(accounting, owners_of(workload))
         if of_jobs.has_minutes:
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
@@ -327,7 +327,7 @@ def _limits(workload: Workload, cluster: Cluster) -> tuple[RecordArray, RecordAr
     return limits, table, limited
 
 
-def _owners(workload: Workload) -> list[tuple[str, str, str]]:
+def owners_of(workload: Workload) -> list[Owner]:
     """Account, user and quality of service of each job, by number."""
     columns = (workload.group, workload.user, workload.queue)
     return [(str(a), str(u), str(q)) for a, u, q in zip(*(each.tolist() for each in columns), strict=True)]

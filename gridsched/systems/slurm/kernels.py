@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.jit import inline, jit, noinline
-from gridsched.engine.type_dispatch import TypeDispatch
 
 NEVER = 2**62
 
@@ -93,7 +92,7 @@ class Tables(NamedTuple):
     jobs: Any  # JOB[n]
     free: Any  # int64[3, m]: what each node has left
     idle: Any  # uint8[m]: 1 if nothing runs there
-    alone: Any  # uint8[m]: 1 if a job runs there that has the node to itself
+    alone: Any  # int64[m]: jobs there that have the node to themselves, of which all but one are suspended
     busy: Any  # int64[m]: jobs on each node
     reach: Any  # uint8[partitions, m]: nodes of each partition
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
@@ -130,7 +129,9 @@ class Room(NamedTuple):
     chosen: Any  # int64[m]: nodes that it gets
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
-    alone: Any  # uint8[m]: nodes that a job will have to itself
+    alone: Any  # int64[m]: jobs that will have each node to themselves
+    off: Any  # uint8[n]: running jobs that a test leaves out
+    completing: Any  # int64[m]: jobs that were killed for others and have not left each node yet
     tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
@@ -164,14 +165,11 @@ class Preemption(NamedTuple):
     exempt: Any  # int64[n]: seconds that a job runs at least before it is killed
     settings: Any  # int64[5]: LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE
     suspended: Any  # uint8[n]: jobs that are suspended
-    completing: Any  # int64[m]: jobs that were killed and have not left each node yet
     again: Any  # int64[n]: until when a job kills no others, since it did just now
     candidates: Any  # int64[n]: jobs that could give way
     overlap: Any  # int64[n]: by what they are ordered anew
-    off: Any  # uint8[n]: jobs that a test leaves out
     idle: Any  # uint8[m]: nodes that would be idle
     busy: Any  # int64[m]: jobs that would be on each node
-    alone: Any  # int64[m]: those among them that have it to themselves but for others that are suspended
     chosen: Any  # int64[m]: nodes that a plan has
     victims: Any  # int64[n]: jobs that gave way in a pass
     by: Any  # int64[n]: for whom
@@ -183,37 +181,6 @@ KEPT, KILLED, SUSPENDED = 0, 1, 2
 
 LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3, 4
 """Settings of preemption: whole nodes of select/linear, order of candidates, and seconds of patience."""
-
-
-@inline
-def _all_are_on(t: Any, p: Any, k: int) -> int:
-    return k
-
-
-@inline
-def _next_that_is_on(t: Any, p: Any, k: int) -> int:
-    while k < t.counts[0] and p.off[t.running[k]] != 0:
-        k += 1
-    return int(k)
-
-
-next_on = TypeDispatch(_all_are_on, _next_that_is_on, Preemption)
-"""Place of the first running job from one on that a test does not leave out."""
-
-
-@inline
-def _is_shared(r: Any, p: Any, node: int, whole: int) -> None:
-    r.alone[node] &= 1 - whole
-
-
-@inline
-def _is_shared_if_no_other(r: Any, p: Any, node: int, whole: int) -> None:
-    p.alone[node] -= whole
-    r.alone[node] = 1 if p.alone[node] > 0 else 0
-
-
-share_again = TypeDispatch(_is_shared, _is_shared_if_no_other, Preemption)
-"""Suppose that a job has left a node, which it had to itself or not; others may sleep there."""
 
 
 # --- sets of nodes as bits ------------------------------------------------------------------------
@@ -341,20 +308,27 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
 
 
 @inline
+def give(free: Any, job: Any, node: int, sign: int) -> None:
+    """Give back what a job has of a node, or take it."""
+    free[CORES, node] += sign * job["cores"]
+    free[MEMORY, node] += sign * job["memory"]
+    free[GPUS, node] += sign * job["gpus"]
+
+
+@inline
 def take(t: Any, j: int, node: int, sign: int) -> None:
     """Take what a job asks for from a node, or give it back."""
     job = t.jobs[j]
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
-    t.alone[node] = t.alone[node] | job["whole"] if sign > 0 else t.alone[node] & (1 - job["whole"])
-    t.free[CORES, node] -= sign * job["cores"]
-    t.free[MEMORY, node] -= sign * job["memory"]
-    t.free[GPUS, node] -= sign * job["gpus"]
+    t.alone[node] += sign * job["whole"]
+    give(t.free, job, node, -sign)
 
 
 @noinline
 def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
+    r.changes[0] += 1
     job = t.jobs[j]
     t.jobs[j]["promised"] = job["promise"]
     count_for_limits(t, j, 1)
@@ -696,6 +670,24 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
 
 
 @inline
+def next_on(t: Any, r: Any, k: int) -> int:
+    """Place of the first running job from one on that a test does not leave out."""
+    while k < t.counts[0] and r.off[t.running[k]] != 0:
+        k += 1
+    return int(k)
+
+
+@inline
+def suppose_now(t: Any, r: Any) -> None:
+    """Let what will be free begin with what is."""
+    for node in range(len(t.busy)):
+        r.free[CORES, node] = t.free[CORES, node]
+        r.free[MEMORY, node] = t.free[MEMORY, node]
+        r.free[GPUS, node] = t.free[GPUS, node]
+        r.alone[node] = t.alone[node]
+
+
+@inline
 def overlaps(t: Any, r: Any, other: Any) -> bool:
     """Whether a running job has a usable node."""
     found = False
@@ -705,20 +697,20 @@ def overlaps(t: Any, r: Any, other: Any) -> bool:
 
 
 @noinline
-def earliest_shared(t: Any, r: Any, b: Any, p: Any, j: int, now: int, horizon: int) -> int:
+def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
     """When a job that shares nodes could start on the usable ones.
 
     Running jobs are taken off by the time when they have to end, all of a stretch of time together; each
     stretch is at least twice as long as the one before.
     """
-    k, bound, step = next_on(t, p, 0), 0, 30
+    k, bound, step = next_on(t, r, 0), 0, 30
     running = t.counts[0]
     while k < running:
         last, taken = -1, 0
         while k < running:
             which = t.running[k]
             other = t.jobs[which]
-            k = next_on(t, p, k + 1)
+            k = next_on(t, r, k + 1)
             if not overlaps(t, r, other):
                 continue
             expected = other["expected"]
@@ -729,10 +721,8 @@ def earliest_shared(t: Any, r: Any, b: Any, p: Any, j: int, now: int, horizon: i
             last = which
             for i in range(other["nodes"]):
                 node = t.placed[other["first"] + i]
-                r.free[CORES, node] += other["cores"]
-                r.free[MEMORY, node] += other["memory"]
-                r.free[GPUS, node] += other["gpus"]
-                share_again(r, p, node, other["whole"])
+                give(r.free, other, node, 1)
+                r.alone[node] -= other["whole"]
             taken += 1
             if k < running and t.jobs[t.running[k]]["expected"] > bound + step:
                 break
@@ -787,12 +777,20 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     if count < job["nodes"]:
         return NEVER
     unpack(r.bits, r.usable)
-    for node in range(len(t.busy)):
-        r.free[CORES, node] = t.free[CORES, node]
-        r.free[MEMORY, node] = t.free[MEMORY, node]
-        r.free[GPUS, node] = t.free[GPUS, node]
-        r.alone[node] = t.alone[node]
-    return int(earliest_shared(t, r, b, p, j, now, horizon))
+    suppose_now(t, r)
+    return int(earliest_shared(t, r, b, j, now, horizon))
+
+
+@inline
+def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    """Whether a job can start now on the chosen nodes, of which nobody has to be driven out."""
+    return True
+
+
+@inline
+def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    """Whether others give way to a job that does not fit such that it can start now: nobody does."""
+    return False
 
 
 @inline

@@ -15,14 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
-from gridsched.systems.slurm.accounts import Accounting, Association, Limits
+from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Owner
 from gridsched.systems.slurm.kernels import LIMIT, NEVER, RESOURCES, RUNNING, SAFE, SPENT
 from gridsched.systems.slurm.priority import Shares
 
 Integers = NDArray[np.int64]
-
-Owner = tuple[str, str, str]
-"""Account, user and quality of service of a job."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.kernels import NEVER, RESOURCES, RUNNING, Tables
-from gridsched.systems.slurm.priority import Priorities, Resets
+from gridsched.systems.slurm.parameters import SlurmParameters
+from gridsched.systems.slurm.priority import Priorities, Resets, Usage
 
 Integers = NDArray[np.int64]
 
@@ -31,15 +32,6 @@ class MinuteRules:
         What each job uses counts so many times: UsageFactor of its quality of service.
     keeps : bool[...]
         Rows of limits of which what was used does not decay (flag NoDecay of a quality of service).
-    safe : bool
-        Whether AccountingStorageEnforce has `safe`. Otherwise the running jobs of a group that has used up
-        its minutes are killed.
-    counts : bool
-        Whether what jobs use is counted: not with priority/basic.
-    period : int
-        PriorityCalcPeriod [s].
-    half_life : int
-        PriorityDecayHalfLife [s], 0 for never.
     begin : int
         When the controller started [ticks].
     resets : Resets
@@ -48,19 +40,18 @@ class MinuteRules:
 
     factor: NDArray[np.float64]
     keeps: NDArray[np.bool_]
-    safe: bool
-    counts: bool
-    period: int
-    half_life: int
     begin: int
     resets: Resets
 
 
-class Minutes:
+class Minutes(Usage):
     """Priorities of another source, and the minutes of groups beside them.
 
     Parameters
     ----------
+    parameters : SlurmParameters
+        Parameters of the scheduler. What jobs use is counted with priority/multifactor only; without safe
+        limits the running jobs of a group that has used up its minutes are killed.
     inner : Priorities
         Where priorities come from.
     rules : MinuteRules
@@ -71,13 +62,19 @@ class Minutes:
         Ticks a second.
     """
 
-    def __init__(self, inner: Priorities, rules: MinuteRules, tables: Tables, unit: int) -> None:
-        self.inner, self.rules, self.tables, self.unit = inner, rules, tables, unit
-        self.next = rules.begin + rules.period * unit if rules.counts else NEVER
-        self.last = rules.begin // unit
-        self.reset = rules.resets.after(self.last)
-        self.decay = 1 - 0.693 / rules.half_life if rules.half_life > 0 else 1.0
-        self.since: dict[int, int] = {}
+    def __init__(
+        self,
+        parameters: SlurmParameters,
+        inner: Priorities,
+        rules: MinuteRules,
+        tables: Tables,
+        unit: int,
+    ) -> None:
+        super().__init__(parameters, rules.begin, unit, rules.resets)
+        self.inner, self.rules, self.tables = inner, rules, tables
+        self.counts = parameters.priority_type == "multifactor"
+        if not self.counts:
+            self.next = NEVER
         jobs, limits = tables.jobs, tables.limits
         self.fades = ~np.resize(rules.keeps, len(limits)) & (limits["minutes"] < NEVER)
         if rules.resets.period == "now":
@@ -104,7 +101,7 @@ class Minutes:
     def started(self, job: int, now: int) -> None:
         """A job starts, or goes on."""
         self.inner.started(job, now)
-        self.since[job] = now // self.unit
+        super().started(job, now)
         if self.tables.jobs["start"][job] == self.since[job]:
             self.left[job] = self.whole[job]  # one that goes on has less
 
@@ -121,7 +118,7 @@ class Minutes:
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
         if self.next <= now:
-            self.next = now + self.rules.period * self.unit
+            self.next = now + self.parameters.priority_calc_period * self.unit
             self._calculate(now // self.unit)
         return self.inner.recalculate(now, waiting)
 
@@ -130,7 +127,7 @@ class Minutes:
         spent = self.tables.limits["spent"]
         if second >= self.reset:
             spent[:] = 0
-            self.reset = self.rules.resets.after(second)
+            self.reset = self.resets.after(second)
         spent[self.fades] *= self.decay ** (second - self.last)
         jobs = np.array(sorted(self.since), np.int64)
         ran = self._use(jobs, second)
@@ -146,7 +143,7 @@ class Minutes:
         """Add what running jobs have used since the last calculation; for how many seconds each ran."""
         since = np.array([self.since[job] for job in jobs.tolist()], np.int64)
         ran: Integers = np.maximum(second - np.maximum(since, self.last), 0)
-        if self.rules.counts:
+        if self.counts:
             rows, which, amount = self._rows(jobs)
             seconds = (ran * self.rules.factor[jobs])[which]
             fading = np.where(self.fades[rows], self.decay ** ran[which], 1.0)
@@ -161,7 +158,7 @@ class Minutes:
 
     def overdrawn(self) -> list[int]:
         """Running jobs of groups that have used up their minutes, to be killed; none with safe limits."""
-        if self.rules.safe or not self.since:
+        if self.parameters.safe_limits or not self.since:
             return []
         limits = self.tables.limits
         spent = (limits["spent"] / 60).astype(np.int64)
@@ -172,7 +169,7 @@ class Minutes:
 
     def may_free(self, waiting: Integers) -> bool:
         """Whether a waiting job is over a limit, and is not once enough has decayed or is forgotten."""
-        if not self.rules.counts or (self.decay == 1 and self.reset == NEVER):
+        if not self.counts or (self.decay == 1 and self.reset == NEVER):
             return False
         held = [int(job) for job in waiting if kernels.over_limit(self.tables, job)]
         spent = self.tables.limits["spent"]

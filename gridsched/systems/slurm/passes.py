@@ -12,6 +12,8 @@ import numpy as np
 
 from gridsched.engine.jit import jit, noinline
 from gridsched.engine.reference import by_reference
+from gridsched.engine.type_dispatch import ModuleDispatch
+from gridsched.systems.slurm import kernels, preemption
 from gridsched.systems.slurm.kernels import (
     BITS,
     NEVER,
@@ -34,7 +36,9 @@ from gridsched.systems.slurm.kernels import (
     start,
     usable_at,
 )
-from gridsched.systems.slurm.preemption import begins, earliest_of, gives_way, is_left
+
+who_gives_way = ModuleDispatch(kernels, preemption, Preemption)
+"""`earliest`, `has_room` and `makes_room` without preemption or with it."""
 
 NEITHER, STARTED, PLANNED = 0, 1, 2
 """What a backfill pass did with a job."""
@@ -47,7 +51,7 @@ NEITHER, STARTED, PLANNED = 0, 1, 2
 def main_pass(
     t: Tables,
     r: Room,
-    preemption: NoPreemption | Preemption,
+    rules: NoPreemption | Preemption,
     queue: Any,
     waiting: int,
     now: int,
@@ -60,7 +64,7 @@ def main_pass(
     ----------
     t, r : Tables, Room
         The cluster, and arrays to work in.
-    preemption : NoPreemption or Preemption
+    rules : NoPreemption or Preemption
         Who gives way to whom.
     queue : int64[...]
         Waiting jobs by priority, of which there are `waiting`.
@@ -76,12 +80,12 @@ def main_pass(
     int
         How many it started.
     """
-    p = by_reference(preemption)
+    p = by_reference(rules)
     count = 0
     partitions = t.reach.shape[0]
     r.tested[:partitions] = 0
     for node in range(len(r.lost)):
-        r.lost[node] = 1 - t.up[node] * (1 - is_left(p, node))
+        r.lost[node] = 1 if t.up[node] == 0 or r.completing[node] > 0 else 0
     closed = np.zeros(partitions, np.uint8)
     left = partitions
     for k in range(waiting):
@@ -109,7 +113,7 @@ def main_pass(
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
         if enough:
             choose(t.free, r, t.jobs[j])
-        if enough or gives_way(t, r, p, j, now):
+        if enough or who_gives_way.makes_room(t, r, p, j, now):
             start(t, r, j, now)
             started[count] = j
             count += 1
@@ -141,7 +145,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
             # what begins after `later` is not looked at: the job is tried then
             horizon = max(later, now) if later and not no_plan else NEVER
-            begin = earliest_of(t, r, b, p, j, now, no_plan, horizon)
+            begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
         if begin == NEVER:
             if later and not no_plan:
                 continue
@@ -152,7 +156,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if begin <= now:
             if over_limit(t, j):
                 return NEITHER
-            if begins(t, r, p, j, now):
+            if who_gives_way.has_room(t, r, p, j, now):
+                start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
         if no_plan:
@@ -181,7 +186,7 @@ def backfill_pass(
     r: Room,
     s: Space,
     b: Backfill,
-    preemption: NoPreemption | Preemption,
+    rules: NoPreemption | Preemption,
     queue: Any,
     waiting: int,
     now: int,
@@ -195,7 +200,7 @@ def backfill_pass(
         The cluster, arrays to work in, and what is planned.
     b : Backfill
         Parameters.
-    preemption : NoPreemption or Preemption
+    rules : NoPreemption or Preemption
         Who gives way to whom.
     queue : int64[...]
         Waiting jobs by priority, of which there are `waiting`.
@@ -209,7 +214,7 @@ def backfill_pass(
     int
         How many it started.
     """
-    p = by_reference(preemption)
+    p = by_reference(rules)
     for k in range(len(s.order)):
         s.order[k] = k
     s.count[0] = 1

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
 from gridsched.systems.slurm import kernels
+from gridsched.systems.slurm.accounts import Quality
 from gridsched.systems.slurm.kernels import KEPT, KILLED, SUSPENDED, NoPreemption, Preemption
+from gridsched.systems.slurm.parameters import PreemptMode, SlurmParameters
 
 Integers = NDArray[np.int64]
-
-PreemptType = Literal["none", "partition_prio", "qos"]
-PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
 
 MODES: tuple[str, ...] = get_args(PreemptMode)
 OFF, REQUEUE, CANCEL, SUSPEND = range(len(MODES))
@@ -79,14 +78,11 @@ class PreemptionRules:
             exempt=np.ascontiguousarray(self.exempt, np.int64),
             settings=np.array(settings, np.int64),
             suspended=np.zeros(jobs, np.uint8),
-            completing=np.zeros(nodes, np.int64),
             again=np.zeros(jobs, np.int64),
             candidates=np.zeros(jobs, np.int64),
             overlap=np.zeros(jobs, np.int64),
-            off=np.zeros(jobs, np.uint8),
             idle=np.zeros(nodes, np.uint8),
             busy=np.zeros(nodes, np.int64),
-            alone=np.zeros(nodes, np.int64),
             chosen=np.zeros(nodes, np.int64),
             victims=np.zeros(jobs, np.int64),
             by=np.zeros(jobs, np.int64),
@@ -96,6 +92,61 @@ class PreemptionRules:
 
 NOBODY = NoPreemption(nothing=np.zeros(0, np.int64))
 """Nobody is preempted."""
+
+
+def preemption_rules(
+    parameters: SlurmParameters,
+    partition: Integers,
+    tier: Integers,
+    modes: Sequence[PreemptMode],
+    quality: Sequence[str],
+) -> PreemptionRules | None:
+    """Who preempts whom; none without preemption.
+
+    Parameters
+    ----------
+    parameters : SlurmParameters
+        Parameters of the scheduler.
+    partition : int64[n]
+        Place of the partition of each job.
+    tier : int64[p]
+        PriorityTier of each partition.
+    modes : sequence of str
+        PreemptMode of each partition.
+    quality : sequence of str
+        Name of the quality of service of each job.
+    """
+    if parameters.preempt_type == "none":
+        return None
+    longest = parameters.preempt_exempt_time
+    if parameters.preempt_type == "partition_prio":
+        group, level = partition.astype(np.int64), tier
+        may = tier[:, None] > tier[None, :]
+        ways: list[str] = list(modes)
+        exempt = [longest] * len(tier)
+    else:
+        qualities = {} if parameters.accounting is None else dict(parameters.accounting.qualities)
+        names = [*qualities, *sorted(set(quality) - set(qualities))]
+        known = [qualities.get(name, Quality(name=name)) for name in names]
+        group = np.array([names.index(name) for name in quality], np.int64)
+        level = np.minimum(np.array([each.priority for each in known], np.int64), 0xFFFF)
+        may = np.array([[other in each.preempts for other in names] for each in known])
+        np.fill_diagonal(may, False)
+        ways = [each.preempt_mode or parameters.preempt_mode for each in known]
+        exempt = [longest if each.preempt_exempt_time is None else each.preempt_exempt_time for each in known]
+    return PreemptionRules(
+        group=group,
+        may=may.astype(np.uint8),
+        level=level[group],
+        mode=np.array([MODES.index(each) for each in ways], np.int64)[group],
+        exempt=np.array(exempt, np.int64)[group],
+        linear=parameters.select_type == "linear",
+        youngest_first=parameters.preempt_youngest_first,
+        strict_order=parameters.preempt_strict_order,
+        reorder_count=parameters.preempt_reorder_count,
+        patience=parameters.kill_wait + parameters.message_timeout,
+        hold=parameters.requeue_delay,
+    )
 
 
 def resumable(tables: kernels.Tables, suspended: Sequence[int], job: int, cores: Integers) -> bool:

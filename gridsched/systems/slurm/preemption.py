@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.type_dispatch import TypeDispatch
 from gridsched.systems.slurm.kernels import (
     CORES,
     GPUS,
@@ -29,15 +28,13 @@ from gridsched.systems.slurm.kernels import (
     STRICT,
     SUSPENDED,
     YOUNGEST,
-    Preemption,
     choose,
-    earliest,
     earliest_shared,
     fitting_nodes,
+    give,
     next_on,
     overlaps,
-    share_again,
-    start,
+    suppose_now,
     take_off,
     unpack,
 )
@@ -95,19 +92,10 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
 @noinline
 def suppose(t: Any, r: Any, p: Any) -> None:
     """Begin with what there is."""
+    suppose_now(t, r)
     for node in range(len(t.busy)):
-        r.free[CORES, node] = t.free[CORES, node]
-        r.free[MEMORY, node] = t.free[MEMORY, node]
-        r.free[GPUS, node] = t.free[GPUS, node]
-        r.alone[node] = t.alone[node]
         p.busy[node] = t.busy[node]
         p.idle[node] = t.idle[node]
-        p.alone[node] = 0
-    for k in range(t.counts[0]):
-        job = t.jobs[t.running[k]]
-        if job["whole"]:
-            for i in range(job["nodes"]):
-                p.alone[t.placed[job["first"] + i]] += 1
 
 
 @noinline
@@ -116,11 +104,11 @@ def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
     job = t.jobs[j]
     for i in range(job["nodes"]):
         node = t.placed[job["first"] + i]
-        r.free[CORES, node] += job["cores"]
-        if not cores_only:
-            r.free[MEMORY, node] += job["memory"]
-            r.free[GPUS, node] += job["gpus"]
-        share_again(r, p, node, job["whole"])
+        if cores_only:
+            r.free[CORES, node] += job["cores"]
+        else:
+            give(r.free, job, node, 1)
+        r.alone[node] -= job["whole"]
         p.busy[node] -= 1
         p.idle[node] = 1 if p.busy[node] == 0 else 0
 
@@ -291,8 +279,11 @@ def suspend_for(t: Any, r: Any, p: Any, j: int) -> int:
 
 
 @noinline
-def let_give_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Let jobs give way to one that does not fit on the usable nodes; whether it can start at once."""
+def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    """Let jobs give way to one that does not fit on the usable nodes; whether it can start at once.
+
+    It can on the chosen nodes if others are suspended; if they are killed, once they have left.
+    """
     if find_candidates(t, p, j, now) == 0:
         return False
     before = p.counts[VICTIMS]
@@ -309,7 +300,7 @@ def let_give_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
         for i in range(before, p.counts[VICTIMS]):
             job = t.jobs[p.victims[i]]
             for k in range(job["nodes"]):
-                p.completing[t.placed[job["first"] + k]] += 1
+                r.completing[t.placed[job["first"] + k]] += 1
             take_off(t, p.victims[i])
     elif how == SUSPENDED:
         for i in range(before, p.counts[VICTIMS]):
@@ -320,34 +311,9 @@ def let_give_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 # --- what passes ask ------------------------------------------------------------------------------
 
 
-@inline
-def _nobody_gives_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    return False
-
-
-gives_way = TypeDispatch(_nobody_gives_way, let_give_way, Preemption)
-"""Whether others are suspended such that a job can start on the chosen nodes; or they are killed for it."""
-
-
-@inline
-def _nobody_leaves(p: Any, node: int) -> int:
-    return 0
-
-
-@inline
-def _is_left(p: Any, node: int) -> int:
-    return 1 if p.completing[node] > 0 else 0
-
-
-is_left = TypeDispatch(_nobody_leaves, _is_left, Preemption)
-"""1 for a node that killed jobs have not left yet."""
-
-
 @noinline
-def _earliest_beside_candidates(
-    t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int
-) -> int:
-    """When a job could start on the usable nodes if those that may give way did."""
+def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
+    """When a job could start on the usable nodes if those that may give way did, and on which."""
     p.counts[TAKES] = 0
     unpack(r.bits, r.usable)
     suppose(t, r, p)
@@ -362,56 +328,44 @@ def _earliest_beside_candidates(
     if fits:
         choose(r.free, r, t.jobs[j])
         for k in range(t.jobs[j]["nodes"]):
-            if p.completing[r.chosen[k]] > 0:
+            if r.completing[r.chosen[k]] > 0:
                 p.counts[TAKES] = 0
                 return now + 1
         return now
     if now_only:
         return NEVER
     for i in range(p.counts[CANDIDATES]):
-        p.off[p.candidates[i]] = 1
+        r.off[p.candidates[i]] = 1
     found = NEVER
     if t.jobs[j]["whole"] == 0:
-        found = earliest_shared(t, r, b, p, j, now, horizon)
+        found = earliest_shared(t, r, b, j, now, horizon)
     else:
-        k = next_on(t, p, 0)
+        k = next_on(t, r, 0)
         while k < t.counts[0] and found == NEVER and t.jobs[t.running[k]]["expected"] <= horizon:
             leave_out(t, r, p, t.running[k], False)
             if would_fit(t, r, p, j):
                 choose(r.free, r, t.jobs[j])
                 found = max(t.jobs[t.running[k]]["expected"], now + 1)
-            k = next_on(t, p, k + 1)
+            k = next_on(t, r, k + 1)
     for i in range(p.counts[CANDIDATES]):
-        p.off[p.candidates[i]] = 0
+        r.off[p.candidates[i]] = 0
     return int(found)
 
 
-earliest_of = TypeDispatch(earliest, _earliest_beside_candidates, Preemption)
-"""When a job could start on the usable nodes, and on which; see `kernels.earliest`."""
-
-
-@inline
-def _begin(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    start(t, r, j, now)
-    r.changes[0] += 1
-    return True
-
-
 @noinline
-def _begin_or_make_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    if p.counts[TAKES]:
-        nodes = t.jobs[j]["nodes"]
-        for k in range(nodes):
-            p.chosen[k] = r.chosen[k]
-        r.changes[0] += 1
-        if not let_give_way(t, r, p, j, now):
-            for k in range(nodes):
-                r.chosen[k] = p.chosen[k]
-            return False
-    start(t, r, j, now)
+def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    """Whether a job can start now on the chosen nodes, those suspended that are to give way.
+
+    If they are killed instead, it cannot yet, and its nodes stay the chosen ones.
+    """
+    if p.counts[TAKES] == 0:
+        return True
+    nodes = t.jobs[j]["nodes"]
+    for k in range(nodes):
+        p.chosen[k] = r.chosen[k]
     r.changes[0] += 1
-    return True
-
-
-begins = TypeDispatch(_begin, _begin_or_make_room, Preemption)
-"""Start a job on the chosen nodes; whether it starts, or others are killed for it first."""
+    can_start = makes_room(t, r, p, j, now)
+    if not can_start:
+        for k in range(nodes):
+            r.chosen[k] = p.chosen[k]
+    return bool(can_start)

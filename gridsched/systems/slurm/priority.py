@@ -8,10 +8,10 @@ Algorithm"), and src/plugins/priority/multifactor of Slurm 22.05.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
-from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting
+from gridsched.systems.slurm.accounts import RESOURCES, ROOT, USE_PARENT, Accounting, Owner, usage_factors
 from gridsched.systems.slurm.kernels import NEVER
+from gridsched.systems.slurm.parameters import ResetPeriod, SlurmParameters
 
 Integers = NDArray[np.int64]
-
-
-ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +75,21 @@ class Resets:
         return int(day.replace(tzinfo=zone).timestamp()) - self.origin
 
 
-class Priorities(Protocol):
-    """Where priorities come from."""
+class Priorities:
+    """Priorities that do not change, and what those that do are told.
+
+    Parameters
+    ----------
+    priority : sequence of float
+        Priority of each job.
+    """
+
+    def __init__(self, priority: list[float]) -> None:
+        self.priority = priority
 
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks]."""
+        return self.priority[job]
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
@@ -94,29 +102,75 @@ class Priorities(Protocol):
 
     def due(self) -> int:
         """When priorities change next [ticks]."""
+        return NEVER
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
+        return np.array([self.priority[job] for job in waiting.tolist()])
 
 
-@dataclass(frozen=True, kw_only=True)
-class PriorityWeights:
-    """Parameters of priority/multifactor; the parameters of the scheduler say what they are."""
+class FirstCome(Priorities):
+    """priority/basic: who was submitted first comes first.
 
-    age: int = 0
-    fairshare: int = 0
-    job_size: int = 0
-    partition: int = 0
-    qos: int = 0
-    tres: Mapping[str, float] = field(default_factory=dict)
-    max_age: int = 7 * 86400
-    favor_small: bool = False
-    decay_half_life: int = 7 * 86400
-    calc_period: int = 300
-    fair_tree: bool = True
-    small_relative_to_time: bool = False
-    damping: int = 1
-    count_ended: bool = True
+    Parameters
+    ----------
+    jobs : int
+        How many there are, in order of submission.
+    rank : int64[n], optional
+        Their places, where some were held and released later.
+    nice : int64[n], optional
+        What is taken off the priority of each. It counts for later jobs too: each has one less than the
+        lowest so far.
+    """
+
+    def __init__(self, jobs: int, rank: Integers | None = None, nice: Integers | None = None) -> None:
+        super().__init__([0.0] * jobs)
+        self.came = [False] * jobs
+        self.last = float(jobs + 1)
+        for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
+            self.priority[k] = self.last - 1 - (0 if nice is None else int(nice[k]))
+            self.last = min(self.last, self.priority[k])
+
+    def submitted(self, job: int, now: int) -> float:
+        """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""
+        if self.came[job]:
+            self.last -= 1
+            self.priority[job] = self.last
+        self.came[job] = True
+        return self.priority[job]
+
+
+class Usage(Priorities):
+    """What jobs use is counted each period, and decays.
+
+    Parameters
+    ----------
+    parameters : SlurmParameters
+        Parameters of the scheduler.
+    begin : int
+        When the controller started [ticks]: it counts each period from then on.
+    unit : int
+        Ticks a second.
+    resets : Resets
+        When what was used is forgotten.
+    """
+
+    def __init__(self, parameters: SlurmParameters, begin: int, unit: int, resets: Resets) -> None:
+        self.parameters, self.unit, self.resets = parameters, unit, resets
+        self.next = begin + parameters.priority_calc_period * unit
+        self.last = begin // unit
+        self.reset = resets.after(self.last)
+        half_life = parameters.priority_decay_half_life
+        self.decay = 1 - 0.693 / half_life if half_life > 0 else 1.0
+        self.since: dict[int, int] = {}
+
+    def started(self, job: int, now: int) -> None:
+        """A job starts, or goes on."""
+        self.since[job] = now // self.unit
+
+    def due(self) -> int:
+        """When priorities or what was used change next [ticks]."""
+        return self.next
 
 
 class Shares:
@@ -229,66 +283,55 @@ class Shares:
             self._classic(child, own_normal, own_effective)
 
 
-class Multifactor:
+class Multifactor(Usage):
     """Priorities of priority/multifactor, for the controller.
 
     Parameters
     ----------
-    weights : PriorityWeights
-        Parameters.
+    parameters : SlurmParameters
+        Parameters of the scheduler.
     jobs : JOB[n]
         The jobs.
-    place : int64[n]
-        Association of each job in the tree, -1 for none.
-    quality, partition : float64[n]
-        Factors of its quality of service and of its partition.
+    owners : sequence of (str, str, str)
+        Account, user and quality of service of each.
+    accounting : Accounting
+        The tree, in which those are not who have no fair share, and the qualities of service.
+    factor : int64[p]
+        PriorityJobFactor of each partition.
     nice : int64[n]
-        Its nice value.
+        Nice value of each job.
     early_processors : int64[n]
         Processors by which its size is known until it was tested first.
     nodes : NODE[m]
         Nodes of the cluster.
-    shares : Shares
-        The tree.
-    unit : int
-        Ticks a second.
-    begin : int
-        When the controller started [ticks]: priorities are calculated each period from then on.
-    usage_factor : float64[n], optional
-        Of the quality of service of each job.
-    resets : Resets, optional
-        When what was used is forgotten; never by default.
+    begin, unit, resets
+        As of `Usage`.
     """
 
     def __init__(
         self,
-        weights: PriorityWeights,
+        parameters: SlurmParameters,
         jobs: RecordArray,
+        owners: Sequence[Owner],
+        accounting: Accounting,
         *,
-        place: Integers,
-        quality: NDArray[np.float64],
-        partition: NDArray[np.float64],
+        factor: Integers,
         nice: Integers,
         early_processors: Integers,
         nodes: RecordArray,
-        shares: Shares,
-        unit: int,
         begin: int,
-        usage_factor: NDArray[np.float64] | None = None,
-        resets: Resets | None = None,
+        unit: int = 1,
+        resets: Resets,
     ) -> None:
-        self.resets = resets or Resets()
-        self.reset = self.resets.after(begin // unit)
-        if self.resets.period == "now":
-            shares.decay(0.0)
-        self.weights, self.jobs, self.shares, self.unit = weights, jobs, shares, unit
-        self.place = place
-        self.usage_factor = np.ones(len(jobs)) if usage_factor is None else usage_factor
-        self.period = weights.calc_period * unit
-        self.next = begin + self.period
-        self.last = begin // unit
-        self.decay = 1 - 0.693 / weights.decay_half_life if weights.decay_half_life > 0 else 1.0
-        self.running: dict[int, int] = {}
+        super().__init__(parameters, begin, unit, resets)
+        self.jobs = jobs
+        self.shares = Shares(
+            accounting, fair_tree=parameters.fair_tree, damping=parameters.fair_share_dampening_factor
+        )
+        if resets.period == "now":
+            self.shares.decay(0.0)
+        self.place = np.array([self.shares.place.get((a, u), -1) for a, u, _ in owners], np.int64)
+        self.usage_factor = usage_factors(accounting, owners)
         self.submit = np.zeros(len(jobs), np.int64)
         self.machine = {
             "nodes": float(len(nodes)),
@@ -296,29 +339,37 @@ class Multifactor:
             "memory": float(nodes["memory"].sum()),
             "gpus": float(nodes["gpus"].sum()),
         }
+        priority = {name: each.priority for name, each in accounting.qualities.items()}
+        quality = np.array([priority.get(name, 0) for *_, name in owners], np.float64)
+        quality /= max([1, *priority.values()])
+        partition = factor[jobs["partition"]] / max(float(factor.max(initial=0)), 1.0)
         # what does not change
-        fixed = weights.qos * quality + weights.partition * partition - nice
+        fixed = (
+            parameters.priority_weight_qos * quality + parameters.priority_weight_partition * partition - nice
+        )
         per_job = {
             "processors": jobs["processors"],
             "nodes": jobs["nodes"],
             "memory": jobs["memory"] * jobs["nodes"],
             "gpus": jobs["gpus"] * jobs["nodes"],
         }
-        for name, weight in weights.tres.items():
-            fixed = fixed + weight * per_job[name] / max(self.machine[name], 1)
+        for name, weight in (parameters.priority_weight_tres or {}).items():
+            resource = RESOURCES[name]
+            fixed = fixed + weight * per_job[resource] / max(self.machine[resource], 1)
         self.fixed = fixed
-        self.early = weights.job_size * self._size(jobs["nodes"], early_processors, jobs["limit"])
-        self.late = weights.job_size * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])
-        shares.refresh()
+        weight = parameters.priority_weight_job_size
+        self.early = weight * self._size(jobs["nodes"], early_processors, jobs["limit"])
+        self.late = weight * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])
+        self.shares.refresh()
 
     def _size(self, nodes: Any, processors: Any, limit: Any) -> NDArray[np.float64]:
         """Factor of the size of jobs."""
         all_nodes, all_processors = self.machine["nodes"], self.machine["processors"]
-        if self.weights.small_relative_to_time:
+        if self.parameters.small_relative_to_time:
             size = np.maximum(nodes * all_processors / all_nodes, processors)
             size = size / np.maximum(limit / 60, 1) / all_processors
-            factor = 1 - size if self.weights.favor_small else size
-        elif self.weights.favor_small:
+            factor = 1 - size if self.parameters.priority_favor_small else size
+        elif self.parameters.priority_favor_small:
             factor = ((all_nodes - nodes) / all_nodes + (all_processors - processors) / all_processors) / 2
         else:
             factor = (nodes / all_nodes + processors / all_processors) / 2
@@ -326,9 +377,9 @@ class Multifactor:
 
     def _sum(self, size: Any, age: Any, which: Any) -> Any:
         """Whole-number priorities, at least 1."""
-        weights = self.weights
         factor = np.where(self.place[which] >= 0, self.shares.factor[self.place[which]], 0.0)
-        total = weights.age * age + weights.fairshare * factor + size + self.fixed[which]
+        total = self.parameters.priority_weight_age * age + self.parameters.priority_weight_fairshare * factor
+        total = total + size + self.fixed[which]
         return np.maximum(np.floor(total), 1.0)
 
     def submitted(self, job: int, now: int) -> float:
@@ -340,40 +391,32 @@ class Multifactor:
         """A job that was preempted waits again: its age starts again."""
         self.submit[job] = now // self.unit
 
-    def started(self, job: int, now: int) -> None:
-        """A job starts, or goes on."""
-        self.running[job] = now // self.unit
-
     def ended(self, job: int, now: int) -> None:
         """A job ends, or is suspended."""
-        if self.weights.count_ended:
+        if self.parameters.enforce_limits:
             self._use(job, now // self.unit)
-        del self.running[job]
-
-    def due(self) -> int:
-        """When priorities change next [ticks]."""
-        return self.next
+        del self.since[job]
 
     def _use(self, job: int, now: int) -> None:
         """Add what a job used since the last calculation, decayed by as many seconds as it ran since."""
-        ran = now - max(self.running[job], self.last)
+        ran = now - max(self.since[job], self.last)
         if ran > 0 and self.place[job] >= 0:
             billed = ran * self.decay**ran * float(self.jobs["processors"][job]) * self.usage_factor[job]
             self.shares.add(int(self.place[job]), billed)
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
-        self.next = now + self.period
+        self.next = now + self.parameters.priority_calc_period * self.unit
         second = now // self.unit
-        if self.weights.fairshare:
+        if self.parameters.priority_weight_fairshare:
             if second >= self.reset:
                 self.shares.decay(0.0)
                 self.reset = self.resets.after(second)
             self.shares.decay(self.decay ** (second - self.last))
-            for job in sorted(self.running):
+            for job in sorted(self.since):
                 self._use(job, second)
             self.shares.refresh()
         self.last = second
-        age = np.clip((second - self.submit[waiting]) / max(self.weights.max_age, 1), 0.0, 1.0)
+        age = np.clip((second - self.submit[waiting]) / max(self.parameters.priority_max_age, 1), 0.0, 1.0)
         priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
         return priorities

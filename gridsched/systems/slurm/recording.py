@@ -89,9 +89,9 @@ class RecordedReservation:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Recording:
-    """What a controller did.
+    """What a controller did, as its log says it; numbers of jobs are those of the log.
 
     Parameters
     ----------
@@ -109,15 +109,21 @@ class Recording:
         Instant [ms], DRAIN or RESUME, and the node.
     reservations : list of RecordedReservation
         Reservations of nodes.
+    released, cancelled, cleared : dict of int to int
+        Instants [ms] at which jobs were released from a hold, were cancelled while they waited, and had left
+        their nodes.
     """
 
     folder: Path
-    jobs: list[RecordedJob]
-    passes: list[tuple[int, int]]
-    priorities: list[tuple[int, int, float]]
+    jobs: list[RecordedJob] = field(default_factory=list)
+    passes: list[tuple[int, int]] = field(default_factory=list)
+    priorities: list[tuple[int, int, float]] = field(default_factory=list)
     priorities_since: int | None = None
     node_events: list[tuple[int, EventKind, str]] = field(default_factory=list)
     reservations: list[RecordedReservation] = field(default_factory=list)
+    released: dict[int, int] = field(default_factory=dict)
+    cancelled: dict[int, int] = field(default_factory=dict)
+    cleared: dict[int, int] = field(default_factory=dict)
 
 
 def milliseconds(stamp: str) -> int:
@@ -136,42 +142,21 @@ def read_recording(folder: str | Path) -> Recording:
     """
     folder = Path(folder)
     asked = {row["jobid"]: row for row in _rows(folder / "submissions.csv", missing_ok=True)}
-    log = _read_log(folder)
-    jobs = []
+    recording = _read_log(folder)
     for row in _rows(folder / "outcome.csv"):
         try:
-            jobs.append(_job_of(row, asked.get(row["jobid"].partition("_")[0], {}), log))
+            job = _job_of(row, asked.get(row["jobid"].partition("_")[0], {}), recording)
+            recording.jobs.append(job)
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
-    jobs.sort(key=lambda job: (job.submit, job.array, job.task))
-    return Recording(
-        folder=folder,
-        jobs=jobs,
-        passes=log.passes,
-        priorities=log.priorities,
-        priorities_since=log.since,
-        node_events=log.node_events,
-        reservations=log.reservations,
-    )
+    recording.jobs.sort(key=lambda job: (job.submit, job.array, job.task))
+    return recording
 
 
-@dataclass
-class _Log:
-    """What a log says; times in milliseconds, jobs by number."""
-
-    passes: list[tuple[int, int]] = field(default_factory=list)
-    priorities: list[tuple[int, int, float]] = field(default_factory=list)
-    since: int | None = None
-    node_events: list[tuple[int, EventKind, str]] = field(default_factory=list)
-    reservations: list[RecordedReservation] = field(default_factory=list)
-    released: dict[int, int] = field(default_factory=dict)
-    cancelled: dict[int, int] = field(default_factory=dict)
-    cleared: dict[int, int] = field(default_factory=dict)
-
-
-def _read_log(folder: Path) -> _Log:
+def _read_log(folder: Path) -> Recording:
     """Read the controller's log."""
-    log = _Log()
+    log = Recording(folder=folder)
+    instants = {_RELEASED: log.released, _CANCELLED: log.cancelled, _CLEARED: log.cleared}
     away: set[str] = set()
     for stamp, text in log_lines(folder):
         if "Running job scheduler for" in text:
@@ -179,7 +164,7 @@ def _read_log(folder: Path) -> _Log:
         elif "_attempt_backfill: beginning" in text:
             log.passes.append((milliseconds(stamp), BACKFILL))
         elif "Priority MULTIFACTOR plugin loaded" in text:
-            log.since = milliseconds(stamp)
+            log.priorities_since = milliseconds(stamp)
         elif found := _PRIORITY.search(text) or _INITIAL.search(text):
             log.priorities.append((milliseconds(stamp), int(found[1]), float(int(float(found[2])))))
         elif found := _STATE.search(text):
@@ -206,19 +191,19 @@ def _read_log(folder: Path) -> _Log:
                 f"{folder}: reservation {found[1] or found[3]} was changed at {stamp}, which is not "
                 "modelled; record without that"
             )
-        elif found := _RELEASED.search(text):
-            log.released[int(found[1])] = milliseconds(stamp)
-        elif found := _CANCELLED.search(text):
-            log.cancelled[int(found[1])] = milliseconds(stamp)
-        elif found := _CLEARED.search(text):
-            log.cleared[int(found[1])] = milliseconds(stamp)
+        else:
+            for pattern, jobs in instants.items():
+                if found := pattern.search(text):
+                    jobs[int(found[1])] = milliseconds(stamp)
     return log
 
 
-def _job_of(row: dict[str, str], asked: dict[str, str], log: _Log) -> RecordedJob:
+def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> RecordedJob:
     start, number = _instant(row["start_ms"], -1), int(row["jobidraw"])
     array, _, task = row["jobid"].partition("_")
-    extra = _extra(asked.get("extra") or "")
+    # what was asked for beside resources: a word, and what follows its first colon
+    wish, _, rest = (asked.get("extra") or "").partition(":")
+    extra = {wish: rest}
     # a job that was cut at the end of the recording was to run as long as planned
     end = start + _instant(row.get("planned_runtime", ""), 0)
     if number in log.cleared and row.get("state", "").startswith("TIMEOUT"):
@@ -251,12 +236,6 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: _Log) -> RecordedJo
         dependencies=_dependencies(extra.get("dep", "")),
         nice=int(extra.get("nice") or 0),
     )
-
-
-def _extra(text: str) -> dict[str, str]:
-    """What was asked for beside resources: words and what follows their first colon."""
-    name, _, rest = text.partition(":")
-    return {name: rest} if name else {}
 
 
 def _dependencies(text: str) -> tuple[tuple[str, str], ...]:

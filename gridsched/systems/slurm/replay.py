@@ -19,12 +19,11 @@ from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.systems.job_outcomes import dependents_of
-from gridsched.systems.slurm.accounts import Accounting, read_accounting, read_usage
+from gridsched.systems.slurm.accounts import Accounting, Owner, read_accounting, read_usage, usage_factors
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
     NEVER,
     Controller,
-    FirstCome,
     Outcome,
     SlurmCluster,
     Tickets,
@@ -32,10 +31,11 @@ from gridsched.systems.slurm.controller import (
     chain_tasks,
     job_records,
 )
-from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
+from gridsched.systems.slurm.kernels import NODE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
-from gridsched.systems.slurm.preempting import PreemptionRules
-from gridsched.systems.slurm.priority import Multifactor, Priorities, Resets, Shares
+from gridsched.systems.slurm.minutes import MinuteRules
+from gridsched.systems.slurm.preempting import preemption_rules
+from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
 from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.workloads.dependencies import dependency_table
@@ -46,31 +46,20 @@ MILLISECONDS = 1000
 """Ticks a second."""
 
 
-class LoggedPriorities:
+class LoggedPriorities(Priorities):
     """The priorities that a controller logged, each from the instant on at which it was given.
 
     Parameters
     ----------
+    jobs : int
+        How many there are.
     log : list of (int, int, float)
         Instant, place of the job, priority; by instant.
     """
 
-    def __init__(self, log: list[tuple[int, int, float]]) -> None:
+    def __init__(self, jobs: int, log: list[tuple[int, int, float]]) -> None:
+        super().__init__([0.0] * jobs)
         self.log, self.next = log, 0
-        self.known: dict[int, float] = {}
-
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
-        return self.known.get(job, 0.0)
-
-    def requeued(self, job: int, now: int) -> None:
-        """A job that was preempted waits again."""
-
-    def started(self, job: int, now: int) -> None:
-        """A job starts."""
-
-    def ended(self, job: int, now: int) -> None:
-        """A job ends."""
 
     def due(self) -> int:
         """When priorities change next [ticks]."""
@@ -79,10 +68,9 @@ class LoggedPriorities:
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
         while self.due() <= now:
-            _, job, priority = self.log[self.next]
-            self.known[job] = priority
+            _, job, self.priority[job] = self.log[self.next]
             self.next += 1
-        return np.array([self.known.get(job, 0.0) for job in waiting.tolist()])
+        return super().recalculate(now, waiting)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,25 +122,17 @@ class Replay:
             accounting=accounting,
         )
 
-    def closed_loop(self, *, priorities: str = "logged", latency: int = 0) -> Outcome:
+    def closed_loop(self, *, priorities: str | Priorities = "logged", latency: int = 0) -> Outcome:
         """Starts at the recorded passes.
 
         Parameters
         ----------
-        priorities : {"logged", "computed"}
+        priorities : {"logged", "computed"} or Priorities
             Where priorities come from.
         latency : int
             Milliseconds from the end of a job until its nodes can be used.
         """
-        return self.follow(self._priorities(priorities), latency=latency)
-
-    def follow(self, priorities: Priorities, *, latency: int = 0) -> Outcome:
-        """Starts at the recorded passes under some priorities."""
-        return self._controller(priorities, latency).follow(self.recording.passes)
-
-    def controller(self, priorities: str, latency: int, *, watch: Watcher | None = None) -> Controller:
-        """The controller with its jobs, before it does anything; see `closed_loop`."""
-        return self._controller(self._priorities(priorities), latency, watch)
+        return self.controller(priorities, latency).follow(self.recording.passes)
 
     def open_loop(
         self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.001
@@ -168,9 +148,14 @@ class Replay:
         drift : float
             See `Controller.work`.
         """
-        return self._controller(self._priorities("computed"), latency).work(phase, drift)
+        return self.controller("computed", latency).work(phase, drift)
 
     # --- what the controller knows ----------------------------------------------------------------
+
+    @property
+    def owners(self) -> list[Owner]:
+        """Account, user and quality of service of each job."""
+        return [(job.account, job.user, job.qos) for job in self.recording.jobs]
 
     @property
     def partitions(self) -> dict[str, int]:
@@ -255,7 +240,7 @@ class Replay:
         """Limits of qualities of service, associations and arrays, and those of each job."""
         jobs = self.recording.jobs
         enforced = self.accounting if self.scheduler.enforce_limits else Accounting()
-        of_jobs = limits_of_jobs(enforced, [(job.account, job.user, job.qos) for job in jobs])
+        of_jobs = limits_of_jobs(enforced, self.owners)
         of_arrays = {job.array: job.array_limit for job in jobs if job.array_limit}
         arrays = unlimited(len(of_arrays))
         arrays["jobs"] = list(of_arrays.values())
@@ -267,51 +252,57 @@ class Replay:
             of_jobs,
         )
 
-    def _controller(self, priorities: Priorities, latency: int, watch: Watcher | None = None) -> Controller:
+    def controller(
+        self, priorities: str | Priorities, latency: int, *, watch: Watcher | None = None
+    ) -> Controller:
+        """The controller with its jobs, before it does anything; see `closed_loop`."""
+        if isinstance(priorities, str):
+            priorities = self._priorities(priorities)
         limits, limited, of_jobs = self._limits()
-        jobs = self.recording.jobs
+        jobs, partitions, records = self.recording.jobs, self.configuration.partitions, self.records()
+        machine = self.machine(limits)
         minutes = None
         if of_jobs.has_minutes:
-            if self.recording.priorities_since is None:
-                raise ConfigurationError(
-                    f"{self.recording.folder}: minutes of groups are limited, and the log does not say when "
-                    "they were counted first; log from the start of the controller on"
-                )
-            factor = {name: each.usage_factor for name, each in self.accounting.qualities.items()}
-            minutes = self.scheduler.minute_rules(
-                np.array([factor.get(job.qos, 1.0) for job in jobs]),
-                np.concatenate([of_jobs.keeps, np.zeros(len(limits) - len(of_jobs.keeps), np.bool_)]),
-                self.recording.priorities_since,
-                Resets(period=self.scheduler.priority_usage_reset_period),
+            minutes = MinuteRules(
+                factor=usage_factors(self.accounting, self.owners),
+                keeps=np.concatenate([of_jobs.keeps, np.zeros(len(limits) - len(of_jobs.keeps), np.bool_)]),
+                begin=self._begin(
+                    "minutes of groups are limited, and the log does not say when they were counted"
+                ),
+                resets=Resets(period=self.scheduler.priority_usage_reset_period),
             )
+        rules = preemption_rules(
+            self.scheduler,
+            records["partition"],
+            machine.tier,
+            [each.preempt_mode or self.scheduler.preempt_mode for each in partitions],
+            [job.qos for job in jobs],
+        )
         return Controller(
-            self.machine(limits),
+            machine,
             Tickets(
-                jobs=self.records(),
+                jobs=records,
                 submit=np.array([job.submit for job in jobs], np.int64),
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
                 lifecycles=self._lifecycles(),
-                preemption=self._preemption(),
+                preemption=rules,
                 minutes=minutes,
             ),
-            self.scheduler.cadence,
+            self.scheduler,
             priorities,
             unit=MILLISECONDS,
             latency=latency,
             watch=watch,
         )
 
-    def _preemption(self) -> PreemptionRules | None:
-        """Who preempts whom."""
-        partitions = self.configuration.partitions
-        place = np.array([self.place_of(job) for job in self.recording.jobs], np.int64)
-        return self.scheduler.preemption_rules(
-            place,
-            np.array([each.tier for each in partitions], np.int64),
-            [each.preempt_mode or self.scheduler.preempt_mode for each in partitions],
-            [job.qos for job in self.recording.jobs],
-        )
+    def _begin(self, problem: str) -> int:
+        """Instant [ms] from which on the controller counts what jobs use."""
+        if self.recording.priorities_since is None:
+            raise ConfigurationError(
+                f"{self.recording.folder}: {problem} first; log from the start of the controller on"
+            )
+        return self.recording.priorities_since
 
     def _lifecycles(self) -> Lifecycles:
         """When jobs may start, for whom they wait, and when they were cancelled."""
@@ -360,7 +351,7 @@ class Replay:
         log = [
             (at, place[number], given) for at, number, given in self.recording.priorities if number in place
         ]
-        return LoggedPriorities(sorted(log))
+        return LoggedPriorities(len(place), sorted(log))
 
     def multifactor(self) -> Multifactor:
         """Priorities from shares, ages and sizes.
@@ -370,37 +361,18 @@ class Replay:
         ConfigurationError
             If the log does not say when the controller began to calculate priorities.
         """
-        jobs, records = self.recording.jobs, self.records()
-        if self.recording.priorities_since is None:
-            raise ConfigurationError(
-                f"{self.recording.folder}: the log does not say when priorities were calculated first; log "
-                "from the start of the controller on"
-            )
-        shares = Shares(
-            self.accounting,
-            fair_tree=self.scheduler.fair_tree,
-            damping=self.scheduler.fair_share_dampening_factor,
-        )
-        qualities = self.accounting.qualities
-        highest = max((each.priority for each in qualities.values()), default=0)
-        quality = [qualities[job.qos].priority if job.qos in qualities else 0 for job in jobs]
-        factor = np.array([each.job_factor for each in self.configuration.partitions], np.float64)
-        nodes = self.machine(np.zeros(0, LIMIT)).nodes
+        records = self.records()
         return Multifactor(
-            self.scheduler.weights,
+            self.scheduler,
             records,
-            place=np.array([shares.place.get((job.account, job.user), -1) for job in jobs], np.int64),
-            quality=np.array(quality, np.float64) / max(highest, 1),
-            partition=factor[records["partition"]] / max(factor.max(initial=0), 1),
-            nice=np.array([job.nice for job in jobs], np.int64),
+            self.owners,
+            self.accounting,
+            factor=np.array([each.job_factor for each in self.configuration.partitions], np.int64),
+            nice=np.array([job.nice for job in self.recording.jobs], np.int64),
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
-            nodes=nodes,
-            shares=shares,
+            nodes=self.machine(unlimited(0)).nodes,
             unit=MILLISECONDS,
-            begin=self.recording.priorities_since,
-            usage_factor=np.array(
-                [qualities[job.qos].usage_factor if job.qos in qualities else 1.0 for job in jobs]
-            ),
+            begin=self._begin("the log does not say when priorities were calculated"),
             resets=Resets(period=self.scheduler.priority_usage_reset_period),
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import EventKind
 from gridsched.systems.slurm import kernels
@@ -19,31 +18,9 @@ from gridsched.systems.slurm.controller import (
 )
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.preempting import MODES, PreemptionRules
-from gridsched.systems.slurm.priority import Resets
+from gridsched.systems.slurm.priority import Priorities, Resets
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
-
-
-class Given:
-    """Priorities that do not change."""
-
-    def __init__(self, priorities: list[float]) -> None:
-        self.priorities = priorities
-
-    def submitted(self, job: int, now: int) -> float:
-        return self.priorities[job]
-
-    def requeued(self, job: int, now: int) -> None: ...
-
-    def started(self, job: int, now: int) -> None: ...
-
-    def ended(self, job: int, now: int) -> None: ...
-
-    def due(self) -> int:
-        return NEVER
-
-    def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.array([self.priorities[job] for job in waiting])
 
 
 def draw(
@@ -243,8 +220,11 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_min_prio_reserve=int(cluster.least_priority),
             bf_min_age_reserve=cluster.least_age,
             kill_wait=cluster.kill_wait,
-        ).cadence,
-        Given([job.priority for job in jobs]),
+            safe_limits=all(limit.way != "spent" for limit in cluster.limits),
+            priority_calc_period=cluster.calculations[0] if cluster.calculations else 300,
+            priority_decay_half_life=0 if cluster.half_life == float("inf") else int(cluster.half_life),
+        ),
+        Priorities([job.priority for job in jobs]),
     )
 
 
@@ -254,9 +234,7 @@ class Noted:
     def __init__(self) -> None:
         self.passes: list[int] = []
 
-    def before(self, controller: Controller, now: int, kind: int) -> None: ...
-
-    def after(self, controller: Controller, now: int, kind: int) -> None:
+    def __call__(self, controller: Controller, now: int, kind: int) -> None:
         if controller.tables.counts[kernels.NOTED]:
             self.passes.append(now)
 
@@ -279,10 +257,6 @@ def minutes_of(jobs: list[naive.Job], cluster: naive.Cluster, limits: int) -> Mi
     return MinuteRules(
         factor=np.array([job.factor for job in jobs]),
         keeps=keeps,
-        safe=all(limit.way != "spent" for limit in cluster.limits),
-        counts=True,
-        period=cluster.calculations[0],
-        half_life=0 if cluster.half_life == float("inf") else int(cluster.half_life),
         begin=0,
         resets=Once(),
     )
@@ -386,7 +360,7 @@ def test_cases_hold_what_they_are_to_compare() -> None:
 class Passes(Noted):
     """When backfill passes are made."""
 
-    def after(self, controller: Controller, now: int, kind: int) -> None:
+    def __call__(self, controller: Controller, now: int, kind: int) -> None:
         if kind == BACKFILL:
             self.passes.append(now)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,9 +14,11 @@ import pytest
 
 from gridsched.engine.nodes.records import NODE
 from gridsched.errors import ConfigurationError
-from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association
+from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association, Quality
 from gridsched.systems.slurm.controller import NEVER, job_records
-from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, ResetPeriod, Resets, Shares
+from gridsched.systems.slurm.parameters import ResetPeriod
+from gridsched.systems.slurm.priority import Multifactor, Resets, Shares
+from gridsched.systems.slurm.scheduler import Slurm
 
 
 def tree(*rows: tuple[str, str, str, int]) -> Accounting:
@@ -92,35 +96,35 @@ def test_users_with_the_shares_of_their_account_have_its_fair_share() -> None:
     assert found["ann"] == found["bob"]
 
 
-def multifactor(weights: PriorityWeights, **changes: object) -> Multifactor:
+def multifactor(resets: Resets | None = None, **parameters: Any) -> Multifactor:
     """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1."""
     jobs = job_records(2)
     jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
+    jobs["partition"] = [0, 1]
     nodes = np.zeros(4, NODE)
     nodes["cores"] = 8
-    shares = Shares(TWO)
-    given: dict[str, object] = {
-        "place": np.array([shares.place["a", "ann"], shares.place["a", "bob"]]),
-        "quality": np.array([1.0, 0.0]),
-        "partition": np.array([0.5, 1.0]),
-        "nice": np.array([0, 10]),
-        "early_processors": np.array([2, 1]),
-        "nodes": nodes,
-        "shares": shares,
-        "unit": 1,
-        "begin": 0,
-    }
-    return Multifactor(weights, jobs, **{**given, **changes})  # type: ignore[arg-type]
+    return Multifactor(
+        Slurm(**parameters),
+        jobs,
+        [("a", "ann", "high"), ("a", "bob", "")],
+        replace(TWO, qualities={"high": Quality(name="high", priority=7)}),
+        factor=np.array([1, 2]),
+        nice=np.array([0, 10]),
+        early_processors=np.array([2, 1]),
+        nodes=nodes,
+        begin=0,
+        resets=resets or Resets(),
+    )
 
 
 def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
-    priorities = multifactor(PriorityWeights(job_size=1000))
+    priorities = multifactor(priority_weight_job_size=1000)
     assert priorities.submitted(0, 5) == math.floor(1000 * (2 / 4 + 2 / 32) / 2)
     assert priorities.recalculate(300, np.array([0])).tolist() == [500.0]
 
 
 def test_small_jobs_can_be_favoured() -> None:
-    assert multifactor(PriorityWeights(job_size=1000, favor_small=True)).recalculate(
+    assert multifactor(priority_weight_job_size=1000, priority_favor_small=True).recalculate(
         300, np.array([0, 1])
     ).tolist() == [
         500.0,
@@ -129,19 +133,23 @@ def test_small_jobs_can_be_favoured() -> None:
 
 
 def test_age_grows_up_to_its_maximum_at_each_calculation() -> None:
-    priorities = multifactor(PriorityWeights(age=100, max_age=1000, calc_period=250))
+    priorities = multifactor(priority_weight_age=100, priority_max_age=1000, priority_calc_period=250)
     assert priorities.submitted(0, 0) == 1.0
     assert priorities.due() == 250
     assert [priorities.recalculate(now, np.array([0]))[0] for now in (250, 500, 2000)] == [25.0, 50.0, 100.0]
 
 
 def test_partition_quality_resources_and_nice_add_up() -> None:
-    priorities = multifactor(PriorityWeights(partition=100, qos=1000, tres={"processors": 64.0}))
+    priorities = multifactor(
+        priority_weight_partition=100, priority_weight_qos=1000, priority_weight_tres={"cpu": 64.0}
+    )
     assert [priorities.submitted(job, 0) for job in (0, 1)] == [50 + 1000 + 32, 100 + 16 - 10]
 
 
 def test_what_was_used_decays_by_half_in_the_half_life() -> None:
-    priorities = multifactor(PriorityWeights(fairshare=100, decay_half_life=600, calc_period=60))
+    priorities = multifactor(
+        priority_weight_fairshare=100, priority_decay_half_life=600, priority_calc_period=60
+    )
     for job in (0, 1):
         priorities.submitted(job, 0)
     priorities.started(0, 0)
@@ -158,7 +166,7 @@ def test_what_was_used_decays_by_half_in_the_half_life() -> None:
 
 @pytest.mark.parametrize(("counted", "expected"), [(True, 30 * 16), (False, 0)])
 def test_the_end_of_a_job_is_counted_where_limits_are_enforced(counted: bool, expected: int) -> None:
-    priorities = multifactor(PriorityWeights(fairshare=1, decay_half_life=0, count_ended=counted))
+    priorities = multifactor(priority_weight_fairshare=1, priority_decay_half_life=0, enforce_limits=counted)
     priorities.submitted(0, 0)
     priorities.started(0, 10)
     priorities.ended(0, 40)
@@ -193,9 +201,12 @@ def test_what_was_used_is_forgotten_at_the_beginning_of_periods(zone: str) -> No
 
 
 def test_fair_shares_forget_what_was_used() -> None:
-    priorities = multifactor(PriorityWeights(fairshare=100, decay_half_life=0, calc_period=43200))
-    priorities.resets = Resets(period="daily")
-    priorities.reset = priorities.resets.after(0)
+    priorities = multifactor(
+        Resets(period="daily"),
+        priority_weight_fairshare=100,
+        priority_decay_half_life=0,
+        priority_calc_period=43200,
+    )
     for job in (0, 1):
         priorities.submitted(job, 0)
     priorities.started(0, 0)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.errors import TraceError
-from gridsched.systems.slurm.controller import BACKFILL, Controller, FirstCome, Outcome
+from gridsched.systems.slurm.controller import BACKFILL, Controller, Outcome
 from gridsched.systems.slurm.hostlist import expand_hosts
-from gridsched.systems.slurm.priority import Multifactor
+from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities
 from gridsched.systems.slurm.recording import log_lines, milliseconds, read_recording
 from gridsched.systems.slurm.replay import Replay
 from tests.systems.slurm.recordings import recorded
@@ -65,17 +65,12 @@ class Plans:
 
     def __init__(self) -> None:
         self.made: dict[int, dict[int, tuple[int, tuple[str, ...]]]] = {}
-        self.waiting: list[int] = []
 
-    def before(self, controller: Controller, now: int, kind: int) -> None:
-        controller.tables.jobs["plan"] = 0
-        self.waiting = controller.queue[: controller.waiting].tolist()
-
-    def after(self, controller: Controller, now: int, kind: int) -> None:
+    def __call__(self, controller: Controller, now: int, kind: int) -> None:
         if kind == BACKFILL:
             self.made[now] = {
                 job: (int(controller.tables.jobs["plan"][job]), self.nodes(controller, job))
-                for job in self.waiting
+                for job in controller.queue[: controller.waiting].tolist()
                 if controller.tables.jobs["plan"][job]
             }
 
@@ -128,7 +123,7 @@ def test_plans_of_the_log_are_made_too(name: str, plans: int, other: int) -> Non
     assert differ <= other
 
 
-class Watched:
+class Watched(Priorities):
     """Priorities, written down as they are given."""
 
     def __init__(self, inner: Multifactor) -> None:
@@ -162,7 +157,7 @@ class Watched:
 def watched(replay: Replay) -> dict[int, list[tuple[int, float]]]:
     """Priorities that the model gives at the recorded passes, with their instants."""
     priorities = Watched(replay.multifactor())
-    replay.follow(priorities)
+    replay.closed_loop(priorities=priorities)
     return priorities.given
 
 
@@ -188,7 +183,7 @@ def test_what_was_used_is_what_sshare_said() -> None:
             used.append((now, {who: float(shares.used[k]) for who, k in shares.place.items()}))
             return given
 
-    replay.follow(Noted(priorities))
+    replay.closed_loop(priorities=Noted(priorities))
     compared = 0
     for at, polled in polled_usage(replay):
         before = [each for when, each in used if when < at - 100]
@@ -230,7 +225,9 @@ def test_backfill_passes_saw_the_priorities_that_are_computed() -> None:
 
 def test_given_plans_of_nothing_the_first_come_is_first_served() -> None:
     replay = recorded("w1")
-    order = np.argsort(replay.follow(FirstCome(len(replay.recording.jobs))).start, kind="stable")
+    order = np.argsort(
+        replay.closed_loop(priorities=FirstCome(len(replay.recording.jobs))).start, kind="stable"
+    )
     assert (np.diff(order) > 0).all()
 
 

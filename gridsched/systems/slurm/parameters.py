@@ -1,0 +1,209 @@
+"""Parameters of the scheduler `slurm`: those of slurm.conf, and what is known of accounts and partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gridsched.errors import ConfigurationError
+from gridsched.systems.slurm.accounts import RESOURCES, Accounting
+
+SchedulerType = Literal["backfill", "builtin"]
+SelectType = Literal["cons_tres", "linear"]
+PriorityType = Literal["multifactor", "basic"]
+PreemptType = Literal["none", "partition_prio", "qos"]
+PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
+ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmParameters:
+    """Parameters of slurm.conf, by their names there in small letters, with Slurm's defaults.
+
+    Parameters
+    ----------
+    scheduler_type : {"backfill", "builtin"}
+        SchedulerType: the main loop and the backfill scheduler, or the main loop alone.
+    select_type : {"cons_tres", "linear"}
+        SelectType: jobs share nodes, or get whole ones.
+    memory_is_consumed : bool
+        Whether jobs that share nodes are given memory (CR_Core_Memory), or only cores and GPUs.
+    sched_interval : int
+        Seconds between passes of the main loop over the whole queue.
+    batch_sched_delay : int
+        Seconds from one pass of the main loop to the next at least, where jobs came or ended.
+    default_queue_depth : int
+        Jobs that a pass of the main loop looks at, but for those over the whole queue; 0 for all.
+    partition_job_depth : int
+        Jobs of each partition that a pass of the main loop looks at; 0 for all.
+    sched_max_job_start : int
+        Jobs that a pass of the main loop starts at most; 0 for any number.
+    bf_interval : int
+        Seconds between passes of the backfill scheduler.
+    bf_window : int
+        Minutes that the backfill scheduler plans ahead.
+    bf_resolution : int
+        Seconds to which plans are rounded.
+    bf_max_job_test : int
+        Jobs that a backfill pass tests; 0 for all.
+    bf_max_job_user, bf_max_job_part : int
+        Jobs of each user, and of each partition, that a backfill pass tests; 0 for all.
+    bf_max_job_array_resv : int
+        Tasks of each job array that get a plan in a backfill pass, 1 at least.
+    bf_max_job_start : int
+        Jobs that a backfill pass starts at most; 0 for any number.
+    bf_min_prio_reserve : int
+        Jobs of a lower priority may be backfilled, but get no plan.
+    bf_min_age_reserve : int
+        Jobs that have waited fewer seconds may be backfilled, but get no plan.
+    kill_wait : int
+        KillWait: seconds that a job is thought to go on after its time limit.
+    preempt_type : {"none", "partition_prio", "qos"}
+        PreemptType: jobs of partitions with a higher priority (PriorityTier) preempt those of lower ones, or
+        those of a quality of service others that it names (`accounting`).
+    preempt_mode : {"off", "requeue", "cancel", "suspend"}
+        PreemptMode: the treatment of a job that is preempted. It waits again and starts again, is lost, or
+        keeps its nodes and memory and goes on when its cores are free again.
+    preempt_exempt_time : int
+        PreemptExemptTime: seconds that a job runs at least before it is requeued or cancelled.
+    preempt_youngest_first, preempt_strict_order : bool
+        PreemptParameters: the youngest job is preempted first, not the one of the lowest partition or quality
+        of service and the fewest nodes; or that order is kept where another one would do with fewer jobs.
+    preempt_reorder_count : int
+        PreemptParameters: how often that order is looked for.
+    message_timeout : int
+        MessageTimeout: seconds that, with `kill_wait`, a job waits before it has others preempted once more.
+    requeue_delay : int
+        Seconds for which a requeued job is held (cred_expire of AuthInfo).
+    priority_type : {"multifactor", "basic"}
+        PriorityType: a sum of factors times weights, or first come first served.
+    priority_weight_age, priority_weight_fairshare, priority_weight_job_size : int
+        Weights of the time that a job has waited, of the fair share of its user, and of its size.
+    priority_weight_partition, priority_weight_qos : int
+        Weights of the factors of its partition and of its quality of service.
+    priority_weight_tres : mapping of str to float, optional
+        Weights of what it asks for: "cpu", "node", "mem", "gres/gpu".
+    priority_max_age : int
+        Seconds of waiting after which the factor of age is 1.
+    priority_favor_small : bool
+        Whether the factor of size is large for small jobs.
+    small_relative_to_time : bool
+        PriorityFlags=SMALL_RELATIVE_TO_TIME: size by time limit.
+    priority_decay_half_life : int
+        Seconds after which what was used counts half; 0 for never.
+    priority_calc_period : int
+        Seconds after which priorities are recalculated.
+    fair_tree : bool
+        Fair Tree, else the classic formula (PriorityFlags=NO_FAIR_TREE).
+    fair_share_dampening_factor : int
+        Of the classic formula.
+    priority_usage_reset_period : {"none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"}
+        PriorityUsageResetPeriod: when what was used is forgotten, by the calendar of the workload
+        (`unix_start_time`, `time_zone`); without one second 0 is the beginning of Thursday, 1970-01-01.
+    enforce_limits : bool
+        Whether AccountingStorageEnforce has limits. Without them Slurm counts what jobs use only while they
+        run when priorities are calculated.
+    safe_limits : bool
+        Whether AccountingStorageEnforce has safe: a job starts only if its group has minutes (GrpTRESMins)
+        for it to run to its time limit. Otherwise jobs are killed when their group has used up its minutes.
+    account_shares, user_shares : mapping of int to int, optional
+        Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
+    partition_factors : mapping of int to int, optional
+        PriorityJobFactor of partitions by number; by default their priority.
+    partition_preempt_modes : mapping of int to {"off", "requeue", "cancel", "suspend"}, optional
+        PreemptMode of partitions by number, where it is another one.
+    accounting : Accounting, optional
+        Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
+        Their names are their numbers in the workload: its groups, users and queues. Limits count where
+        `enforce_limits` says so.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is unknown or out of range.
+    """
+
+    scheduler_type: SchedulerType = "backfill"
+    select_type: SelectType = "cons_tres"
+    memory_is_consumed: bool = False
+    sched_interval: int = 60
+    batch_sched_delay: int = 3
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    sched_max_job_start: int = 0
+    bf_interval: int = 30
+    bf_window: int = 1440
+    bf_resolution: int = 60
+    bf_max_job_test: int = 500
+    bf_max_job_user: int = 0
+    bf_max_job_part: int = 0
+    bf_max_job_array_resv: int = 20
+    bf_max_job_start: int = 0
+    bf_min_prio_reserve: int = 0
+    bf_min_age_reserve: int = 0
+    kill_wait: int = 30
+    preempt_type: PreemptType = "none"
+    preempt_mode: PreemptMode = "off"
+    preempt_exempt_time: int = 0
+    preempt_youngest_first: bool = False
+    preempt_strict_order: bool = False
+    preempt_reorder_count: int = 1
+    message_timeout: int = 10
+    requeue_delay: int = 120
+    priority_type: PriorityType = "multifactor"
+    priority_weight_age: int = 0
+    priority_weight_fairshare: int = 0
+    priority_weight_job_size: int = 0
+    priority_weight_partition: int = 0
+    priority_weight_qos: int = 0
+    priority_weight_tres: Mapping[str, float] | None = None
+    priority_max_age: int = 7 * 86400
+    priority_favor_small: bool = False
+    small_relative_to_time: bool = False
+    priority_decay_half_life: int = 7 * 86400
+    priority_calc_period: int = 300
+    fair_tree: bool = True
+    fair_share_dampening_factor: int = 1
+    priority_usage_reset_period: ResetPeriod = "none"
+    enforce_limits: bool = False
+    safe_limits: bool = False
+    account_shares: Mapping[int, int] | None = None
+    user_shares: Mapping[int, int] | None = None
+    partition_factors: Mapping[int, int] | None = None
+    partition_preempt_modes: Mapping[int, PreemptMode] | None = None
+    accounting: Accounting | None = None
+
+    def __post_init__(self) -> None:
+        for key, words in (
+            ("scheduler_type", get_args(SchedulerType)),
+            ("select_type", get_args(SelectType)),
+            ("priority_type", get_args(PriorityType)),
+            ("preempt_type", get_args(PreemptType)),
+            ("preempt_mode", get_args(PreemptMode)),
+            ("priority_usage_reset_period", get_args(ResetPeriod)),
+        ):
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        if (self.preempt_type == "none") != (self.preempt_mode == "off"):
+            raise ConfigurationError(
+                f"preempt_type is {self.preempt_type!r} and preempt_mode is {self.preempt_mode!r}, which "
+                "contradict each other; set both, or neither"
+            )
+        if self.preempt_type == "qos" and self.accounting is None:
+            raise ConfigurationError(
+                "preempt_type is 'qos', and nothing says which quality of service preempts which; give "
+                "accounting (--sacctmgr and --qos)"
+            )
+        least_one = {"sched_interval", "bf_interval", "bf_window", "bf_resolution", "priority_calc_period"}
+        least_one |= {"priority_max_age", "fair_share_dampening_factor"}
+        for key, value in vars(self).items():
+            if isinstance(value, int) and value < (1 if key in least_one else 0):
+                raise ConfigurationError(
+                    f"{key} is {value}; give a whole number from {1 if key in least_one else 0} on"
+                )
+        for name in self.priority_weight_tres or ():
+            if name not in RESOURCES:
+                raise ConfigurationError(
+                    f"priority_weight_tres names {name!r}; use some of {', '.join(RESOURCES)}"
+                )
