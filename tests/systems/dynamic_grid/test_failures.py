@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from gridsched.engine import job_lifecycle as engine_lifecycles
 from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
-from gridsched.engine.records import FOREVER, JOB
+from gridsched.engine.records import FOREVER
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Stay
-from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import DynamicSchedule
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.systems.job_outcomes import dependents_of, outages_of
@@ -38,11 +38,11 @@ from tests.systems.dynamic_grid.test_scheduler import (
     cases,
     changed,
     job,
-    local_policy,
     names_of,
     of_engine,
     of_oracle,
     oracle,
+    schedule,
 )
 
 KINDS = {
@@ -152,20 +152,8 @@ def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Li
 
 
 def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.Lifecycles]:
-    case = failing.case
-    names = names_of(len(case.processors))
-    lifecycles = life_records(case, failing.lifecycles)
-    done = schedule_dynamic_grid(
-        np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in case.jobs], JOB),
-        np.array([GRID if j.home is None else j.home for j in case.jobs], np.int64),
-        failing.clusters,
-        graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges]),
-        case.options,
-        case.membership,
-        policies=[local_policy(failing.local)] * len(names),
-        overrun=case.overrun,
-        lifecycles=lifecycles,
-    )
+    lifecycles = life_records(failing.case, failing.lifecycles)
+    done = schedule(failing.case, failing.local, clusters=failing.clusters, lifecycles=lifecycles)
     return done, lifecycles
 
 
