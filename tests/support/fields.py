@@ -22,10 +22,12 @@ def field(source: Any, name: str) -> Any:
 
 def plain(value: Any) -> Any:
     """Arrays and numbers of NumPy as lists and numbers of Python."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic | xr.DataArray) else value
+    values = value.values if isinstance(value, xr.DataArray) else value
+    return values.tolist() if isinstance(values, np.ndarray | np.generic) else values
 
 
 def assert_fields(source: Any, /, **expected: Any) -> None:
     """The fields of these names are as expected."""
-    found = {name: field(source, name) for name in expected}
-    assert found == {name: plain(value) for name, value in expected.items()}
+    found = {name: (field(source, name), plain(value)) for name, value in expected.items()}
+    different = {name: values for name, values in found.items() if values[0] != values[1]}
+    assert not different, f"found and expected: {different}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import networkx as nx
 import numpy as np
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from gridsched import results
 from gridsched.engine.records import FOREVER, JOB
-from gridsched.errors import ConfigurationError, ScheduleError, WorkloadError
+from gridsched.errors import ScheduleError, WorkloadError
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.simulation import simulate
@@ -43,6 +43,8 @@ from gridsched.workloads import Workload
 from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.local import Policy
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 
 STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finished", "rejected", "gone")
 SPEEDS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(13, 10), Fraction(7, 10), Fraction(5, 8)]
@@ -322,7 +324,7 @@ VISIT = [job(0, 20, 4), job(5, 10, 6, 0)]
 FAST_FIRST = [Fraction(2), Fraction(1, 2)]
 SLOW_FIRST = [Fraction(1), Fraction(2)]
 
-WORKED: dict[str, tuple[Case, dict[str, Any]]] = {
+WORKED: dict[str, tuple[Case, dict[Any, Any]]] = {
     "first job runs if it fits": (
         grid([job(0, 10, 3, 0), job(1, 5, 1, 0)], [4]),
         {"times": [(0, 10), (1, 6)]},
@@ -622,7 +624,7 @@ name a value of each job, or the total of all clusters."""
 
 
 @pytest.mark.parametrize(("case", "expected"), WORKED.values(), ids=WORKED)
-def test_conformance_worked_example(case: Case, expected: dict[str | int, Any]) -> None:
+def test_conformance_worked_example(case: Case, expected: dict[Any, Any]) -> None:
     done = schedule(case)
     progress, clusters = done.grid.progress, done.grid.clusters
     leaves = done.grid.events[done.grid.events["kind"] == dynamic_state.LEAVE]
@@ -655,20 +657,18 @@ def workload_of(jobs: list[DynamicJob], name: str = "w") -> Workload:
 
 
 def run_of(case: Case, *, seed: int = 0) -> xr.Dataset:
-    jobs, processors, edges, membership, options, overrun, nodes, speeds = case
-    names = names_of(len(processors))
-    clusters = clusters_of(processors, nodes, speeds)
-    of_home = [[j for j in jobs if j.home == i] for i in range(len(processors))]
-    of_grid = [j for j in jobs if j.home is None]
-    workloads = [workload_of(own, f"w{i}") if own else None for i, own in enumerate(of_home)]
-    links = graph_of_edges(names, [(names[i], names[j]) for i, j in edges])
+    names = names_of(len(case.processors))
+    users = [[j for j in case.jobs if j.home == home] for home in (*range(len(names)), None)]
+    links = graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges])
     return simulate(
-        [*workloads, workload_of(of_grid, "grid") if of_grid else None],
-        Platform(clusters, links=links, membership=membership),
-        options,
+        [workload_of(own, f"w{i}") if own else None for i, own in enumerate(users)],
+        Platform(
+            clusters_of(case.processors, case.nodes, case.speeds), links=links, membership=case.membership
+        ),
+        case.options,
         seed=seed,
         align="none",
-        overrun=overrun,
+        overrun=case.overrun,
         times="unit",
     )
 
@@ -751,8 +751,7 @@ def test_speeds_that_are_the_same_shorten_jobs_only(case: Case, speed: Fraction)
 def test_work_is_conserved_with_checkpoints(case: Case) -> None:
     """Without overhead, jobs that end are executed for exactly their run times."""
     run = run_of(case._replace(options=replace(case.options, checkpoint=True, overhead=1.0)))
-    ended = run["outcome"].isin([1, 2])
-    assert int(run["extra_work"].where(ended, 0).sum()) == 0
+    assert int(run["extra_work"].where(run["outcome"].isin([1, 2]), 0).sum()) == 0
     assert int(run["lost_work"].sum()) == 0
 
 
@@ -837,69 +836,63 @@ def test_a_job_that_moves_often_has_one_end() -> None:
 # --- the run dataset ------------------------------------------------------------------------------
 
 
-def example() -> xr.Dataset:
-    """A job over two clusters loses its work when c0 leaves; a local job is sent to the grid."""
-    options = replace(SIMPLE, overhead=2.0, checkpoint=False, superstep=5)
-    jobs = [job(0, 10, 6), job(0, 3, 1, 1), job(2, 50, 4, 1), job(3, 1, 99, 0)]
-    return run_of(Case(jobs, [4, 4], {(0, 1)}, {"c0": [Stay(end=5), Stay(begin=30)]}, options))
+# A job over two clusters loses its work when c0 leaves; a local job is sent to the grid
+EXAMPLE = grid(
+    [job(0, 10, 6), job(0, 3, 1, 1), job(2, 50, 4, 1), job(3, 1, 99, 0)],
+    [4, 4],
+    [(0, 1)],
+    members={"c0": [Stay(end=5), Stay(begin=30)]},
+    overhead=2.0,
+    checkpoint=False,
+    superstep=5,
+)
 
 
 def test_dataset_tells_what_happened() -> None:
-    run = example()
+    run = run_of(EXAMPLE)
     verify(run)
     assert {OUTCOMES[k] for k in run["outcome"].values} == {"finished", "rejected"}
     first = run.isel(job=int(np.argmax(run["processors"].values == 6)))
-    assert int(first["suspensions"]) == 1
-    assert int(first["lost_work"]) == 30
-    assert int(first["kept_from"]) == 5
-    assert int(first["extra_work"]) == 30 + 60
-    assert int(first["multi_site_time"]) == 25
-    assert run.attrs["messages"] == sum(run.attrs[name] for name in MESSAGES[1:-1])
-    assert run.attrs["jobs_rejected"] == 1
-    for name in run.variables:
-        if name not in ("job_number", "cluster", "neighbour"):
-            assert run[name].attrs["long_name"], name
+    assert_fields(first, suspensions=1, lost_work=30, kept_from=5, extra_work=30 + 60, multi_site_time=25)
+    assert_fields(run, messages=sum(run.attrs[name] for name in MESSAGES[1:-1]), jobs_rejected=1)
+    without = [name for name in run.variables if not run[name].attrs.get("long_name")]
+    assert {*without} <= {"job_number", "cluster", "neighbour"}
+    unlike = run_of(UNLIKE)
+    assert_fields(unlike, work_time=unlike["run_time"])
 
 
 def test_stopped_and_stranded_jobs_are_counted() -> None:
     jobs = [job(0, 100, 2, None, estimate=10), job(0, 40, 4), job(20, 5, 3)]
-    options = replace(SIMPLE, stop_factor=2.0)
-    run = run_of(Case(jobs, [2, 4], set(), {"c1": [Stay(end=10)]}, options))
-    assert list(run["outcome"].values) == [STOPPED, STRANDED, STRANDED]
-    assert (run.attrs["jobs_stopped"], run.attrs["jobs_stranded"]) == (1, 2)
-    assert list(run["end_time"].values) == [20, 10, -1]
+    run = run_of(grid(jobs, [2, 4], members={"c1": [Stay(end=10)]}, stop_factor=2.0))
+    outcomes = [STOPPED, STRANDED, STRANDED]
+    assert_fields(run, outcome=outcomes, end_time=[20, 10, -1], jobs_stopped=1, jobs_stranded=2)
     verify(run)
 
 
 def test_grid_share_draws_jobs_of_the_sites() -> None:
     jobs = [job(k, 5, 1, k % 2) for k in range(200)]
-    options = replace(SIMPLE, delta_t=None)
-    counts = []
     drawn = []
     for share in (0.0, 0.3, 0.6, 1.0):
-        run = run_of(Case(jobs, [4, 4], set(), {}, replace(options, grid_share=share)), seed=3)
+        run = run_of(grid(jobs, [4, 4], delta_t=None, grid_share=share), seed=3)
         drawn.append(set(np.flatnonzero(run["sent_time"].values >= 0)))
-        counts.append(len(drawn[-1]))
         assert set(run["home_cluster"].values) == {0, 1}
-    assert counts[0] == 0
-    assert counts[3] == 200
-    assert 30 < counts[1] < counts[2] < 170
+    assert (len(drawn[0]), len(drawn[3])) == (0, 200)
+    assert 30 < len(drawn[1]) < len(drawn[2]) < 170
     assert drawn[1] < drawn[2]
 
 
 def test_measures_have_every_variable() -> None:
-    measures = dynamic_measures(example())
+    run = run_of(EXAMPLE)
+    measures = dynamic_measures(run)
     of_dimensions = {
         f"{name}_{dims[0]}" if len(dims) == 1 else name for name, (dims, *_) in VARIABLES.items()
     }
     assert set(measures.data_vars) > {*of_dimensions, *MESSAGES, *TOTALS} - {"cluster_processors"}
-    assert float(measures["lost_work_home"].sel(home=GRID_USERS)) == 30
-    assert float(measures["overhead_work_home"].sel(home=GRID_USERS)) == 60
-    assert float(measures["leaves_cluster"].sel(cluster="c0")) == 1
-    assert float(measures["leave_time_max_cluster"].sel(cluster="c0")) == 0
-    assert float(measures["jobs_rejected_home"].sel(home="c0")) == 1
-    assert float(measures["makespan"]) == float(example()["end_time"].max())
-    whole = summarise(example())
+    assert_fields(measures.sel(home=GRID_USERS), lost_work_home=30, overhead_work_home=60)
+    there = measures.sel(cluster="c0", home="c0")
+    assert_fields(there, leaves_cluster=1, leave_time_max_cluster=0, jobs_rejected_home=1)
+    assert float(measures["makespan"]) == float(run["end_time"].max())
+    whole = summarise(run)
     assert set(whole.data_vars) > set(measures.data_vars) - {"cluster_processors"}
     for name in ("suspensions", "lost_work"):
         assert float(whole[name]) == float(measures[name]) == float(whole[f"{name}_home"].sum())
@@ -907,17 +900,9 @@ def test_measures_have_every_variable() -> None:
 
 
 def test_yield_waits_are_those_of_the_jobs() -> None:
-    jobs = [job(0, 20, 4), job(5, 10, 6, 0)]
-    summary = dynamic_measures(run_of(Case(jobs, [6], set(), {}, replace(SIMPLE, superstep=8))))
-    assert float(summary["yield_wait_mean_cluster"][0]) == 3
-    assert float(summary["yield_wait_max_cluster"][0]) == 3
-    assert float(summary["jobs_yielded_to_cluster"][0]) == 1
-
-
-def test_a_summary_needs_a_run_of_a_dynamic_grid() -> None:
-    one = run_of(Case([job(0, 5, 1, 0)], [4], set(), {}, SIMPLE))
-    with pytest.raises(ConfigurationError, match="outcome"):
-        dynamic_measures(one.drop_vars("outcome"))
+    of_cluster = dynamic_measures(run_of(grid(VISIT, [6], superstep=8))).isel(cluster=0)
+    waits = {"yield_wait_mean_cluster": 3, "yield_wait_max_cluster": 3}
+    assert_fields(of_cluster, jobs_yielded_to_cluster=1, **waits)
 
 
 # --- verifiers ------------------------------------------------------------------------------------
@@ -929,48 +914,59 @@ def changed(run: xr.Dataset, name: str, index: int, value: int) -> xr.Dataset:
     return run.assign({name: (run[name].dims, values, run[name].attrs)})
 
 
-def test_verifiers_find_what_is_wrong() -> None:
-    jobs = [job(0, 20, 4), job(5, 10, 6, 0), job(30, 10, 8)]
-    options = replace(SIMPLE, placement="emptiest", migration_cost=0.5, superstep=5)
-    run = run_of(Case(jobs, [6, 6], {(0, 1)}, {"c1": [Stay(begin=0, end=60)]}, options))
+Change = Callable[[xr.Dataset], xr.Dataset]
+
+
+def where(run: xr.Dataset, name: str, condition: Any, value: int) -> xr.Dataset:
+    """The run with another value at the first place where a condition holds."""
+    return changed(run, name, int(np.argmax(np.asarray(condition))), value)
+
+
+def with_early_leave(run: xr.Dataset) -> xr.Dataset:
+    leaves = run["event_kind"] == dynamic_state.LEAVE
+    return where(where(run, "event_time", leaves, 1), "event_done", leaves, 2)
+
+
+VISITED = grid(
+    [*VISIT, job(30, 10, 8)],
+    [6, 6],
+    [(0, 1)],
+    members={"c1": [Stay(begin=0, end=60)]},
+    placement="emptiest",
+    migration_cost=0.5,
+    superstep=5,
+)
+UNLIKE = grid([job(0, 20, 6), job(0, 5, 1, 0)], [4, 4], [(0, 1)], nodes=[1, 2], speeds=SLOW_FIRST)
+BROKEN: list[tuple[Case, Change, str]] = [
+    (VISITED, lambda run: where(run, "segment_held", run["segment_held"], 0), "processor-seconds instead"),
+    (
+        VISITED,
+        lambda run: where(run, "segment_cluster", run["sent_time"][run["segment_job"]] < 0, 1),
+        "local job",
+    ),
+    (VISITED, lambda run: run.assign(adjacent=run["adjacent"] * 0), "no neighbours"),
+    (VISITED, with_early_leave, "not in the grid"),
+    (VISITED, lambda run: changed(run, "run_time", 0, 21), "does not do the work"),
+    (VISITED, lambda run: run.assign_attrs(parameter_superstep=4), "within a superstep"),
+    (UNLIKE, lambda run: where(run, "work_time", run["processors"] == 6, 21), "does not do the work"),
+    (UNLIKE, lambda run: where(run, "work_time", run["processors"] == 1, 6), "at the speed of its cluster"),
+    (UNLIKE, lambda run: run.assign(cluster_speed=run["cluster_speed"] * 2), "does not do the work"),
+    (EXAMPLE, lambda run: run.drop_vars("extra_work"), "instead of"),
+    (EXAMPLE, lambda run: changed(run, "extra_work", 0, 7), "more)"),
+]
+
+
+@pytest.mark.parametrize(("case", "change", "complaint"), BROKEN)
+def test_verifiers_find_what_is_wrong(case: Case, change: Change, complaint: str) -> None:
+    run = run_of(case)
     verify(run)
-    held = int(np.argmax(run["segment_held"].values))
-    assert "processor-seconds instead" in violations(changed(run, "segment_held", held, 0))[0]
-    local = int(np.argmax(run["sent_time"].values[run["segment_job"].values] < 0))
-    moved = changed(run, "segment_cluster", local, 1)
-    assert any("local job" in line for line in dynamic_violations(moved))
-    apart = run.assign(adjacent=(run["adjacent"].dims, np.zeros((2, 2), np.int8)))
-    assert any("no neighbours" in line for line in dynamic_violations(apart))
-    leave = int(np.argmax(run["event_kind"].values == dynamic_state.LEAVE))
-    early = changed(changed(run, "event_time", leave, 1), "event_done", leave, 2)
-    assert any("not in the grid" in line for line in dynamic_violations(early))
-    longer = changed(run, "run_time", 0, 21)
-    assert any("does not do the work" in line for line in dynamic_violations(longer))
-    cut = run.assign_attrs(parameter_superstep=4)
-    assert any("within a superstep" in line for line in dynamic_violations(cut))
-    with pytest.raises(ScheduleError, match="superstep"):
-        verify(cut)
+    broken = change(run)
+    assert any(complaint in line for line in [*violations(broken), *dynamic_violations(broken)])
 
 
-def test_broken_speeds_are_found() -> None:
-    jobs = [job(0, 20, 6), job(0, 5, 1, 0)]
-    run = run_of(Case(jobs, [4, 4], {(0, 1)}, {}, SIMPLE, nodes=[1, 2], speeds=[Fraction(1), Fraction(2)]))
-    verify(run)
-    grid = int(np.argmax(run["processors"].values == 6))
-    assert run["work_time"].values.tolist() == run["run_time"].values.tolist()
-    more = changed(run, "work_time", grid, 21)
-    assert any("does not do the work" in line for line in dynamic_violations(more))
-    more = changed(run, "work_time", 1 - grid, 6)
-    assert any("at the speed of its cluster" in line for line in dynamic_violations(more))
-    alike = run.assign(cluster_speed=run["cluster_speed"] * 2)
-    assert any("does not do the work" in line for line in dynamic_violations(alike))
-
-
-def test_verifier_counts_extra_work() -> None:
-    run = example()
-    verify(run)
-    assert "instead of" in violations(run.drop_vars("extra_work"))[0]
-    assert "more)" in violations(changed(run, "extra_work", 0, 7))[0]
+def test_rules_of_dynamic_grids_are_verified() -> None:
+    with refused("superstep", error=ScheduleError):
+        verify(run_of(VISITED).assign_attrs(parameter_superstep=4))
 
 
 # --- graphs and members ---------------------------------------------------------------------------
@@ -978,14 +974,11 @@ def test_verifier_counts_extra_work() -> None:
 
 def test_graphs_have_the_edges_that_they_should() -> None:
     names = names_of(6)
-    assert grid_graph(names, "isolated").number_of_edges() == 0
-    assert sorted(dict(grid_graph(names, "ring").degree).values()) == [2] * 6
-    assert grid_graph(names, "complete").number_of_edges() == 15
-    assert grid_graph(names[:1], "ring").number_of_edges() == 0
-    assert grid_graph(names[:2], "ring").number_of_edges() == 1
-    few = grid_graph(names, "random", mean_degree=2, seed=4)
-    more = grid_graph(names, "random", mean_degree=3, seed=4)
-    assert (few.number_of_edges(), more.number_of_edges()) == (6, 9)
+    rings = {size: dict(grid_graph(names[:size], "ring").degree) for size in (1, 2, 6)}
+    assert [[*degrees.values()] for degrees in rings.values()] == [[0], [1] * 2, [2] * 6]
+    few, more = (grid_graph(names, "random", mean_degree=degree, seed=4) for degree in (2, 3))
+    graphs = [grid_graph(names, "isolated"), grid_graph(names, "complete"), few, more]
+    assert [graph.number_of_edges() for graph in graphs] == [0, 15, 6, 9]
     assert {frozenset(edge) for edge in few.edges()} < {frozenset(edge) for edge in more.edges()}
 
 
@@ -1049,138 +1042,113 @@ def test_leases_are_renewed_as_often_as_clusters_would_stay() -> None:
 
 def test_events_are_in_order_of_time_and_cluster() -> None:
     events = member_events(["a", "b"], {"b": [leased(0, 10, [True]), Stay(begin=30)]})
-    assert events[["time", "cluster", "kind"]].tolist() == [
-        (0, 0, 0),
-        (0, 1, 0),
-        (10, 1, 1),
-        (20, 1, 2),
-        (30, 1, 0),
+    assert events[["time", "cluster", "kind", "lease"]].tolist() == [
+        (0, 0, 0, FOREVER),
+        (0, 1, 0, 10),
+        (10, 1, 1, 20),
+        (20, 1, 2, 20),
+        (30, 1, 0, FOREVER),
     ]
-    assert events["lease"].tolist() == [FOREVER, 10, 20, 20, FOREVER]
 
 
 # --- bad input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        ({"overhead": 0.9}, "overhead"),
-        ({"overhead": 1.2345}, "0.001"),
-        ({"overhead": math.nan}, "overhead"),
-        ({"migration_cost": -1.0}, "migration_cost"),
-        ({"resume_cost": -0.1}, "resume_cost"),
-        ({"delta_t": -1}, "delta_t"),
-        ({"delta_t": 2.5}, "delta_t"),
-        ({"superstep": 0}, "superstep"),
-        ({"superstep": True}, "superstep"),
-        ({"status_period": -1}, "status_period"),
-        ({"most_sites": 0}, "most_sites"),
-        ({"most_cliques": 0}, "most_cliques"),
-        ({"stop_factor": 0.5}, "stop_factor"),
-        ({"prefer": "run"}, "prefer"),
-        ({"policy": "sfj"}, "policy"),
-        ({"grid_share": 1.5}, "grid_share"),
-        ({"grid_share": -0.1}, "grid_share"),
-    ],
-)
-def test_wrong_options_are_refused(options: dict[str, Any], what: str) -> None:
-    with pytest.raises(ConfigurationError, match=what):
-        DynamicGrid(**options)
+WORK = workload_of([job(0, 5, 1, 0)])
+LONG = replace(WORK, run_time=np.array([2**39]))
+A, B = (Cluster(name=name, processors=4) for name in "ab")
+NAMES = ["a", "b"]
+
+
+def membership(**wrong: Any) -> object:
+    return draw_membership(["a"], **{"horizon": 10, "mean_stay": 1.0, "mean_absence": 1.0, **wrong})
+
+
+def on(platform: Any, workloads: Sequence[Workload | None] = (WORK, None), **options: Any) -> object:
+    return simulate(workloads, platform, DynamicGrid(**options))
+
+
+def of_jobs(home: int, clusters: list[Cluster], names: list[str]) -> object:
+    jobs, homes = np.zeros(1, JOB), np.array([home])
+    return schedule_dynamic_grid(jobs, homes, clusters, graph_of_edges(names, []), DynamicGrid())
 
 
 @pytest.mark.parametrize(
-    ("stay", "what"),
+    ("wrong", "part"),
     [
-        ({"begin": 10, "end": 10}, "ends at 10 s, but begins at 10 s"),
-        ({"begin": -1}, "begin"),
-        ({"begin": 5, "end": 8, "leases": [4, 8]}, "lease ends at 4 s, but begins at 5 s"),
-        ({"begin": 0, "end": 8, "leases": [4]}, "make them equal"),
-        ({"begin": 0.5}, "begin"),
+        (lambda: DynamicGrid(overhead=0.9), "overhead"),
+        (lambda: DynamicGrid(overhead=1.2345), "0.001"),
+        (lambda: DynamicGrid(overhead=math.nan), "overhead"),
+        (lambda: DynamicGrid(migration_cost=-1.0), "migration_cost"),
+        (lambda: DynamicGrid(resume_cost=-0.1), "resume_cost"),
+        (lambda: DynamicGrid(delta_t=-1), "delta_t"),
+        (lambda: DynamicGrid(delta_t=cast(Any, 2.5)), "delta_t"),
+        (lambda: DynamicGrid(superstep=0), "superstep"),
+        (lambda: DynamicGrid(superstep=True), "superstep"),
+        (lambda: DynamicGrid(status_period=-1), "status_period"),
+        (lambda: DynamicGrid(most_sites=0), "most_sites"),
+        (lambda: DynamicGrid(most_cliques=0), "most_cliques"),
+        (lambda: DynamicGrid(stop_factor=0.5), "stop_factor"),
+        (lambda: DynamicGrid(prefer=cast(Any, "run")), "prefer"),
+        (lambda: DynamicGrid(policy="sfj"), "policy"),
+        (lambda: DynamicGrid(grid_share=1.5), "grid_share"),
+        (lambda: DynamicGrid(grid_share=-0.1), "grid_share"),
+        (lambda: Stay(begin=10, end=10), "ends at 10 s, but begins at 10 s"),
+        (lambda: Stay(begin=-1), "begin"),
+        (lambda: Stay(begin=5, end=8, leases=[4, 8]), "lease ends at 4 s, but begins at 5 s"),
+        (lambda: Stay(begin=0, end=8, leases=[4]), "make them equal"),
+        (lambda: Stay(begin=cast(Any, 0.5)), "begin"),
+        (lambda: member_events(["a"], {"x": []}), "unknown cluster 'x'"),
+        (lambda: member_events(["a"], {"a": [Stay(end=10), Stay(begin=10)]}), "has not left"),
+        (lambda: leased(0, 0, []), "lease"),
+        (lambda: membership(mean_stay=0.0), "mean_stay"),
+        (lambda: membership(mean_absence=-1.0), "mean_absence"),
+        (lambda: membership(lease=0), "lease"),
+        (lambda: membership(horizon=-1), "horizon"),
+        (lambda: graph_of_edges(NAMES, [("a", "x")]), "unknown cluster 'x'"),
+        (lambda: graph_of_edges(NAMES, [("a", "a")]), "two different"),
+        (lambda: adjacency(nx.path_graph(["a", "b", "x"]), NAMES), "unknown cluster 'x'"),
+        (lambda: adjacency(nx.path_graph(["a"]), NAMES), "'b' is missing"),
+        (lambda: adjacency(nx.DiGraph([("a", "b")]), NAMES), "undirected"),
+        (lambda: adjacency(nx.Graph([("a", "b"), ("a", "a")]), NAMES), "itself"),
+        (lambda: grid_graph(NAMES, cast(Any, "star")), "star"),
+        (lambda: grid_graph(NAMES, "random"), "mean_degree"),
+        (lambda: grid_graph(NAMES, "random", mean_degree=2), "mean_degree"),
+        (lambda: grid_graph(["a", "a"], "ring"), "name of its own"),
+        (lambda: on([A, B], [WORK]), "1 workloads for 2 clusters"),
+        (lambda: on([A, B], [WORK] * 4), "4 workloads for 2 clusters"),
+        (
+            lambda: on([A, replace(B, speed=2.0)], [LONG, None], overhead=1e6),
+            "too long for an overhead of 1e+06",
+        ),
+        (lambda: on(Platform([A, B], changes=[ResourceChange(5, "a", 2)])), "added and removed"),
+        (lambda: on([A, A]), "name of its own"),
+        (lambda: on(Platform([A, B], links=graph_of_edges(["a"], []))), "'b' is missing"),
+        (lambda: on(Platform([A, B], membership={"x": []})), "unknown cluster 'x'"),
+        (lambda: on([A, B], [None, None]), "no workloads"),
+        (lambda: of_jobs(7, [A, B], NAMES), "home"),
+        (lambda: of_jobs(0, [A, A], ["a"]), "name of its own"),
+        (lambda: dynamic_measures(run_of(EXAMPLE).drop_vars("outcome")), "outcome"),
     ],
 )
-def test_wrong_stays_are_refused(stay: dict[str, Any], what: str) -> None:
-    with pytest.raises(ConfigurationError, match=what):
-        Stay(**stay)
+def test_mistakes_are_refused(wrong: Callable[[], object], part: str) -> None:
+    with refused(part):
+        wrong()
 
 
-def test_wrong_members_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="unknown cluster 'x'"):
-        member_events(["a"], {"x": []})
-    with pytest.raises(ConfigurationError, match="has not left"):
-        member_events(["a"], {"a": [Stay(end=10), Stay(begin=10)]})
-    with pytest.raises(ConfigurationError, match="lease"):
-        leased(0, 0, [])
-    for wrong in ({"mean_stay": 0.0}, {"mean_absence": -1.0}, {"lease": 0}, {"horizon": -1}):
-        given_values = {"horizon": 10, "mean_stay": 1.0, "mean_absence": 1.0, **wrong}
-        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-            draw_membership(["a"], given_values.pop("horizon"), **given_values)  # type: ignore[arg-type]
-
-
-def test_wrong_graphs_are_refused() -> None:
-    names = ["a", "b"]
-    with pytest.raises(ConfigurationError, match="unknown cluster 'x'"):
-        graph_of_edges(names, [("a", "x")])
-    with pytest.raises(ConfigurationError, match="two different"):
-        graph_of_edges(names, [("a", "a")])
-    with pytest.raises(ConfigurationError, match="unknown cluster 'x'"):
-        adjacency(nx.path_graph(["a", "b", "x"]), names)
-    with pytest.raises(ConfigurationError, match="'b' is missing"):
-        adjacency(nx.path_graph(["a"]), names)
-    with pytest.raises(ConfigurationError, match="undirected"):
-        adjacency(nx.DiGraph([("a", "b")]), names)
-    with pytest.raises(ConfigurationError, match="itself"):
-        adjacency(nx.Graph([("a", "b"), ("a", "a")]), names)
-    with pytest.raises(ConfigurationError, match="star"):
-        grid_graph(names, "star")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="mean_degree"):
-        grid_graph(names, "random")
-    with pytest.raises(ConfigurationError, match="mean_degree"):
-        grid_graph(names, "random", mean_degree=2)
-    with pytest.raises(ConfigurationError, match="name of its own"):
-        grid_graph(["a", "a"], "ring")
-
-
-def test_wrong_platforms_are_refused() -> None:
-    work = workload_of([job(0, 5, 1, 0)])
-    pair = [Cluster(name="a", processors=4), Cluster(name="b", processors=4)]
-    grid = DynamicGrid()
-    with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters"):
-        simulate([work], pair, grid)
-    with pytest.raises(ConfigurationError, match="4 workloads for 2 clusters"):
-        simulate([work] * 4, pair, grid)
-    long = replace(work, run_time=np.array([2**39]))
-    with pytest.raises(ConfigurationError, match="too long for an overhead of 1e\\+06"):
-        simulate([long, None], [pair[0], replace(pair[1], speed=2.0)], replace(grid, overhead=1e6))
-    with pytest.raises(ConfigurationError, match="added and removed"):
-        simulate([work, None], Platform(pair, changes=[ResourceChange(5, "a", 2)]), grid)
-    with pytest.raises(ConfigurationError, match="name of its own"):
-        simulate([work, None], [pair[0], pair[0]], grid)
-    with pytest.raises(ConfigurationError, match="'b' is missing"):
-        simulate([work, None], Platform(pair, links=graph_of_edges(["a"], [])), grid)
-    with pytest.raises(ConfigurationError, match="unknown cluster 'x'"):
-        simulate([work, None], Platform(pair, membership={"x": []}), grid)
-    with pytest.raises(ConfigurationError, match="no workloads"):
-        simulate([None, None], pair, grid)
-    with pytest.raises(WorkloadError, match="no jobs"):
-        simulate([workload_of([]), None], pair, grid)
-    jobs, graph = np.zeros(1, JOB), grid_graph(["a", "b"], "ring")
-    with pytest.raises(ConfigurationError, match="home"):
-        schedule_dynamic_grid(jobs, np.array([7]), pair, graph, grid)
-    with pytest.raises(ConfigurationError, match="name of its own"):
-        schedule_dynamic_grid(jobs, np.array([0]), [pair[0], pair[0]], graph_of_edges(["a"], []), grid)
+def test_workloads_without_jobs_are_refused() -> None:
+    with refused("no jobs", error=WorkloadError):
+        on([A, B], [workload_of([]), None])
 
 
 def test_local_policy_is_that_of_the_clusters_unless_it_is_given() -> None:
     """The third job fits beside the first, which EASY lets it and first come, first served does not."""
     work = workload_of([job(0, 10, 3, 0), job(1, 10, 4, 0), job(2, 5, 1, 0)])
     for policy, start in (("fcfs", 20), ("easy", 2)):
-        cluster = Cluster(name="a", processors=4, policy=policy)
-        for given_policy in (None, policy):
-            other = replace(cluster, policy="sjf") if given_policy else cluster
-            grid = DynamicGrid(delta_t=None, policy=given_policy)
-            run = simulate([work], other, grid)
-            assert run["start_time"].values.tolist() == [0, 10, start]
+        for own, every in ((policy, None), ("sjf", policy)):
+            cluster = Cluster(name="a", processors=4, policy=own)
+            run = simulate([work], cluster, DynamicGrid(delta_t=None, policy=every))
+            assert_fields(run, start_time=[0, 10, start])
 
 
 def test_job_larger_than_every_clique_is_rejected_and_counted() -> None:
