@@ -31,6 +31,7 @@ from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY, dependency_table
 from tests.oracles.calendars import NONE, Job, Simulation
+from tests.support.fields import assert_fields
 from tests.systems.calendars.test_managers import TENS, local, trees
 from tests.systems.calendars.test_scheduler import COMPARED, calendar_options, records, slots_of, streams
 
@@ -374,11 +375,14 @@ def test_broken_reservations_are_told() -> None:
     )
     done = simulate(jobs, cluster, TENS)
     verify(done)
-    assert done["start_time"].values.tolist() == [30, 90]
-    assert done["reserved"].values.tolist() == [1, 1]
-    assert done["reservation_broken"].values.tolist() == [0, 1]
-    assert done["reserved_start"].values.tolist() == [30, -1]
-    assert done.attrs["reservations_broken"] == 1
+    assert_fields(
+        done,
+        start_time=[30, 90],
+        reserved=[1, 1],
+        reservation_broken=[0, 1],
+        reserved_start=[30, -1],
+        reservations_broken=1,
+    )
 
 
 def test_slots_of_who_gives_up_are_there_for_others() -> None:

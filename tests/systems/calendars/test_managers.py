@@ -24,6 +24,7 @@ from gridsched.traces import clean, read_swf, select_window
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from tests.oracles.calendars import Job
+from tests.support.fields import assert_fields
 from tests.systems.calendars.test_scheduler import (
     calendar_options,
     check_against_oracle,
@@ -323,8 +324,7 @@ def test_jobs_that_span_clusters_take_whole_nodes_of_each() -> None:
         (2, 1, 6, 4, 20, 30),
         (3, 1, 6, 5, 30, 35),
     ]
-    assert done["supplied"].values.tolist() == [0, 60]
-    assert done["local_work"].values.tolist() == [200, 90]
+    assert_fields(done, supplied=[0, 60], local_work=[200, 90])
 
 
 def test_nodes_of_one_processor_change_nothing() -> None:
@@ -385,17 +385,19 @@ def test_workloads_become_a_dataset() -> None:
     done = run_under(root, [a, b], TENS, estimates="actual")
     verify(done)
     # Submitted at 0 (twice at a, once at b) and 1 s.
-    assert done["home_cluster"].values.tolist() == [0, 0, 1, 0]
-    assert done["start_time"].values.tolist() == [0, 0, 20, 50]
-    assert done["segment_job"].values.tolist() == [0, 1, 2, 3, 3]
-    assert done["segment_cluster"].values.tolist() == [0, 1, 1, 0, 1]
-    assert done["segment_processors"].values.tolist() == [2, 3, 2, 2, 4]
-    assert done["supplied"].values.tolist() == [0, 20 * 3 + 10 * 4]
-    assert done["consumed"].values.tolist() == [100, 0]
-    assert done["local_work"].values.tolist() == [50 * 2 + 10 * 2, 20 * 2]
-    assert done.attrs["jobs_transferred"] == 2
-    assert done.attrs["managers"] == "root: placement lowest; a (2 processors): placement lowest; " + (
-        "b (4 processors): placement lowest"
+    assert_fields(
+        done,
+        home_cluster=[0, 0, 1, 0],
+        start_time=[0, 0, 20, 50],
+        segment_job=[0, 1, 2, 3, 3],
+        segment_cluster=[0, 1, 1, 0, 1],
+        segment_processors=[2, 3, 2, 2, 4],
+        supplied=[0, 20 * 3 + 10 * 4],
+        consumed=[100, 0],
+        local_work=[50 * 2 + 10 * 2, 20 * 2],
+        jobs_transferred=2,
+        managers="root: placement lowest; a (2 processors): placement lowest; "
+        + ("b (4 processors): placement lowest"),
     )
     assert (done["reach_processors"] == 6).all()
 

@@ -29,6 +29,7 @@ from gridsched.workloads import Workload
 from tests.oracles import local as naive
 from tests.oracles.calendars import NONE, Job, Simulation
 from tests.support import engine
+from tests.support.fields import assert_fields
 
 COMPARED = (
     "slots_max",
@@ -560,21 +561,24 @@ def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:
     run = simulate([asking], cluster, options)
     verify(run)
     # The first job is suspended at 20 s; the reservation of the fourth is refused, the last is too large.
-    assert run["start_time"].values.tolist() == [0, 20, 30, -1, -1]
-    assert run["end_time"].values.tolist() == [55, 30, 40, -1, -1]
-    assert run["segment_job"].values.tolist() == [0, 0, 1, 2]
-    assert run["segment_start"].values.tolist() == [0, 40, 20, 30]
-    assert run["segment_end"].values.tolist() == [20, 55, 30, 40]
-    assert run["planned_start"].values.tolist() == [0, 20, 10, -1, -1]
-    assert run["reservation_time"].values.tolist() == [-1, 20, -1, 20, -1]
-    assert run["reserved_start"].values.tolist() == [-1, 20, -1, -1, -1]
-    assert run["reserved"].values.tolist() == [0, 1, 0, 0, 0]
-    assert run["earliest_time"].values.tolist() == [-1, -1, -1, 30, -1]
-    assert run["reach_processors"].values.tolist() == [2, 2, 2, 0, 2]
-    assert run["run_time"].values.tolist() == [35, 10, 10, 10, 5]
-    assert run.attrs["suspended"] == 1
-    assert run.attrs["jobs_rejected"] == 2
-    assert run.attrs["reservations_refused"] == 1
+    assert_fields(
+        run,
+        start_time=[0, 20, 30, -1, -1],
+        end_time=[55, 30, 40, -1, -1],
+        segment_job=[0, 0, 1, 2],
+        segment_start=[0, 40, 20, 30],
+        segment_end=[20, 55, 30, 40],
+        planned_start=[0, 20, 10, -1, -1],
+        reservation_time=[-1, 20, -1, 20, -1],
+        reserved_start=[-1, 20, -1, -1, -1],
+        reserved=[0, 1, 0, 0, 0],
+        earliest_time=[-1, -1, -1, 30, -1],
+        reach_processors=[2, 2, 2, 0, 2],
+        run_time=[35, 10, 10, 10, 5],
+        suspended=1,
+        jobs_rejected=2,
+        reservations_refused=1,
+    )
     assert set(planning.COUNTS) <= set(run.attrs)
     assert run["local_work"].values.tolist() == [35 + 20 + 20]
     as_list: Any = [-1, 20, -1, 20, -1]
@@ -621,9 +625,7 @@ def test_requested_starts_move_with_submit_times() -> None:
     jobs = workload("a", (1000, 5, 5, 1), (1004, 5, 5, 1), reserved_start=np.array([-1, 1030]))
     options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
     run = simulate([jobs], Cluster(processors=1), options)
-    assert run["submit_time"].values.tolist() == [0, 4]
-    assert run["reservation_time"].values.tolist() == [-1, 30]
-    assert run["start_time"].values.tolist() == [0, 30]
+    assert_fields(run, submit_time=[0, 4], reservation_time=[-1, 30], start_time=[0, 30])
 
 
 def test_functions_are_recorded_by_name() -> None:

@@ -768,12 +768,12 @@ def on_pair(**change: Any) -> object:
     return self_schedule(**{**given, **change})
 
 
-def paused(jobs: list[int], seconds: list[int]) -> object:
+def paused(jobs: list[int], seconds: list[int]) -> None:
     """Estimates given after 5 s, when the first of two jobs is submitted."""
     submitted = Submissions(np.array([0, 9]), ONES, ONES, ONES)
     halted = simulation_of(submitted, [EIGHTH], ["easy"], JScheduler(k=1))
     halted.run(5)
-    return halted.estimate(np.array(jobs), np.array(seconds))
+    halted.estimate(np.array(jobs), np.array(seconds))
 
 
 def at_homes(*home: int) -> object:

@@ -371,8 +371,7 @@ def test_rounds_equal_a_walk_over_the_seconds(
     expected = walk(rows, due, clusters, threshold, ends, seed=3, epsilon=epsilon)
     promised = [last - submit for last, (submit, _, _) in zip(due, rows, strict=True)]
     since = run["round_time"].values[run["job_round"].values] if due_from == "round" else run["submit_time"]
-    assert run["deadline"].values.tolist() == (np.asarray(since) + promised).tolist()
-    assert run["segment_job"].values.tolist() == list(range(len(rows)))
+    assert_fields(run, deadline=(np.asarray(since) + promised).tolist(), segment_job=list(range(len(rows))))
     found = zip(run["segment_cluster"].values.tolist(), run["start_time"].values.tolist(), strict=True)
     assert list(found) == [expected[job] for job in range(len(rows))]
 
@@ -561,10 +560,10 @@ def test_queues_are_averaged_over_arrivals() -> None:
     workload = workload_of([(0, 4, 1), (0, 3, 1), (1, 1, 1), (2, 1, 1), (12, 1, 1)])
     run = run_of(workload, [Cluster(processors=1)], Multicluster(local="seed"), due=[99] * 5)
     assert_fields(run, round_time=[0, 4, 12], start_time=[0, 4, 7, 8, 12])
-    assert float(run["queue_mean"]) == pytest.approx((3 + 2) / 12)
-    assert float(run["waiting_mean"]) == pytest.approx((4 + 6 + 6) / 12)
-    queues = {"collected": run["queue_mean"], "waiting": run["waiting_mean"], "handed over": (2 + 2 + 1) / 3}
-    assert mean_queues(run) == pytest.approx({name: float(mean) for name, mean in queues.items()})
+    assert_fields(run, queue_mean=pytest.approx((3 + 2) / 12), waiting_mean=pytest.approx((4 + 6 + 6) / 12))
+    collected, waiting = float(run["queue_mean"]), float(run["waiting_mean"])
+    queues = {"collected": collected, "waiting": waiting, "handed over": (2 + 2 + 1) / 3}
+    assert mean_queues(run) == pytest.approx(queues)
 
 
 # --- workloads ------------------------------------------------------------------------------------
