@@ -28,7 +28,7 @@ from gridsched.traces import clean, read_swf, select_window
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from tests.oracles import local as naive
-from tests.oracles.calendars import NONE, Job, Simulation
+from tests.oracles.calendars import NONE, Job, Outcome, Simulation
 from tests.support import engine
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
@@ -91,7 +91,7 @@ def check_against_oracle(
     check_equal(done, oracle)
 
 
-def check_equal(done: CalendarSchedule, oracle: Simulation) -> None:
+def check_equal(done: CalendarSchedule, oracle: Outcome) -> None:
     assert_fields(
         done.jobs,
         start_time=oracle.start,
