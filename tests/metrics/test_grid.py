@@ -29,6 +29,7 @@ from gridsched.submission import AlignName
 from gridsched.systems.ideal.scheduler import Ideal
 from gridsched.systems.superscheduler.scheduler import SchemeName, Superscheduler
 from gridsched.workloads import Workload
+from tests.support.fields import assert_fields
 
 NAN = math.nan
 PROCESSORS = (8, 12, 2)
@@ -399,15 +400,17 @@ def test_an_ideal_machine_worked_out_by_hand() -> None:
     run = simulate(workloads, CLUSTERS, Ideal("srpt"), align="none")
     summary = summarise_ideal(run)
     # The first job runs from 0 to 10, since 5 s are left of it when the second comes, which takes 5 s.
-    assert run["start_time"].values.tolist() == [0, 10, 30]
-    assert run["end_time"].values.tolist() == [10, 15, 31]
-    assert float(summary["wait_time_mean"]) == pytest.approx(5 / 3)
-    assert float(summary["response_time_mean"]) == pytest.approx(21 / 3)
-    assert float(summary["makespan"]) == 31
-    assert float(summary["grid_efficiency_makespan"]) == pytest.approx(16 / 31)
-    assert float(summary["grid_efficiency"]) == pytest.approx(15 / 30)
-    assert summary["run_time_mean_home"].values.tolist() == [10, 5, 1]
-    assert float(summary["slowdown_mean"]) == pytest.approx((10 / 65 + 10 / 13 + 1 / 39) / 3)
+    assert_fields(run, start_time=[0, 10, 30], end_time=[10, 15, 31])
+    assert_fields(
+        summary,
+        wait_time_mean=pytest.approx(5 / 3),
+        response_time_mean=pytest.approx(21 / 3),
+        makespan=31,
+        grid_efficiency_makespan=pytest.approx(16 / 31),
+        grid_efficiency=pytest.approx(15 / 30),
+        run_time_mean_home=[10, 5, 1],
+        slowdown_mean=pytest.approx((10 / 65 + 10 / 13 + 1 / 39) / 3),
+    )
 
 
 def test_a_run_without_jobs_that_fit_has_no_means() -> None:
@@ -432,8 +435,7 @@ def test_a_job_in_pieces_is_one_job() -> None:
     run["segment_job"][:] = [0, 0, 2]
     run["start_time"][1] = -1
     summary = summarise_grid(run)
-    assert float(summary["jobs"]) == 2
-    assert float(summary["transferred"]) == 0.5
+    assert_fields(summary, jobs=2, transferred=0.5)
     assert summary["flow_jobs"].values[:2, :2].tolist() == [[0, 1], [0, 1]]
     assert summary["flow_work"].values[:2, :2].tolist() == [[5, 7], [0, 4]]
 
@@ -461,8 +463,7 @@ def test_offered_loads_worked_out_by_hand() -> None:
     for align, seconds in times.items():
         loads = offered_loads(workloads, clusters, align=align)
         assert loads["offered_load"].values == pytest.approx([40 / (8 * seconds), 184 / (12 * seconds)])
-        assert loads["jobs_submitted"].values.tolist() == [3, 2]
-        assert loads["cluster"].values.tolist() == ["a", "b"]
+        assert_fields(loads, jobs_submitted=[3, 2], cluster=["a", "b"])
     at_once = [workload("x", [7], [4], [1], 0), workload("y", [9], [4], [1], 0)]
     assert np.isnan(offered_loads(at_once, clusters)["offered_load"]).all()
     with pytest.raises(ConfigurationError, match="2 workloads for 3 clusters"):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
+from tests.support.fields import assert_fields
 
 RELAXED = settings(deadline=None)
 
@@ -144,13 +145,15 @@ def test_system_level_values_equal_a_walk_over_every_second(jobs: list[Job], bin
     seconds = range(first, last)
     waiting = np.array([waiting_at(started, second) for second in seconds], dtype=float)
     busy = np.array([busy_at(started, second) for second in seconds], dtype=float)
-    assert summary["makespan"].item() == last - first
-    assert summary["queue_length_max"].item() == max(waiting, default=0)
+    assert_fields(summary, makespan=last - first, queue_length_max=max(waiting, default=0))
     if last == first:
         assert np.isnan(summary["utilisation"].item())
         return
-    assert summary["queue_length_mean"].item() == pytest.approx(waiting.mean())
-    assert summary["utilisation_makespan"].item() == pytest.approx(busy.mean() / 50)
+    assert_fields(
+        summary,
+        queue_length_mean=pytest.approx(waiting.mean()),
+        utilisation_makespan=pytest.approx(busy.mean() / 50),
+    )
     offered = busy[: max(job.submit for job in started) - first]
     mean = offered.mean() / 50 if len(offered) else np.nan
     assert summary["utilisation"].item() == pytest.approx(mean, nan_ok=True)
@@ -170,18 +173,23 @@ def test_a_schedule_worked_out_by_hand() -> None:
     ]
     summary = metrics.summarise(run_dataset(jobs, processors=4, scheme="FCFS"), bins=1)
     everything = summary.sel(job_class="all")
-    assert everything["wait_time_mean"].item() == pytest.approx((0 + 90 + 85) / 3)
-    assert everything["response_time_mean"].item() == pytest.approx((100 + 95 + 7285) / 3)
-    assert everything["slowdown_mean"].item() == pytest.approx((1 + 95 / 5 + 7285 / 7200) / 3)
-    assert everything["bounded_slowdown_mean"].item() == pytest.approx((1 + 95 / 10 + 7285 / 7200) / 3)
+    assert_fields(
+        everything,
+        wait_time_mean=pytest.approx((0 + 90 + 85) / 3),
+        response_time_mean=pytest.approx((100 + 95 + 7285) / 3),
+        slowdown_mean=pytest.approx((1 + 95 / 5 + 7285 / 7200) / 3),
+        bounded_slowdown_mean=pytest.approx((1 + 95 / 10 + 7285 / 7200) / 3),
+    )
     assert summary["jobs"].to_numpy().tolist() == [3, 2, 0, 1, 0]
-    assert summary["rejected"].item() == 1
-    assert summary["makespan"].item() == 7305
+    assert_fields(summary, rejected=1, makespan=7305)
     assert summary["utilisation"].item() == 1, "from 0 to 20 the first job holds all"
-    assert summary["utilisation_makespan"].item() == pytest.approx((400 + 10 + 28800) / (4 * 7305))
-    assert summary["queue_length_mean"].item() == pytest.approx((90 + 85) / 7305)
-    assert summary["queue_length_max"].item() == 2
-    assert summary.attrs["scheme"] == "FCFS"
+    assert_fields(
+        summary,
+        utilisation_makespan=pytest.approx((400 + 10 + 28800) / (4 * 7305)),
+        queue_length_mean=pytest.approx((90 + 85) / 7305),
+        queue_length_max=2,
+        scheme="FCFS",
+    )
     assert summary["wait_time_mean"].attrs["units"] == "s"
 
 
@@ -196,10 +204,13 @@ def test_jobs_that_run_in_pieces_respond_late_and_wait_until_their_first_piece()
     )
     pieces["end_time"] = ("job", np.array([100]))
     summary = metrics.summarise(pieces).sel(job_class="all")
-    assert summary["wait_time_mean"].item() == 10
-    assert summary["response_time_mean"].item() == 100
-    assert summary["bounded_slowdown_mean"].item() == 5
-    assert summary["utilisation_makespan"].item() == pytest.approx(0.2)
+    assert_fields(
+        summary,
+        wait_time_mean=10,
+        response_time_mean=100,
+        bounded_slowdown_mean=5,
+        utilisation_makespan=pytest.approx(0.2),
+    )
     assert np.isnan(summary["utilisation"].item()), "all is submitted at one instant"
 
 
@@ -365,8 +376,11 @@ def test_the_recorded_run_holds_the_waits_of_the_log(jobs: list[Job]) -> None:
     assert found.attrs["scheme"] == "recorded"
     summary = metrics.summarise(found)
     everything = summary.sel(job_class="all")
-    assert everything["jobs"].item() == len(known)
-    assert everything["wait_time_mean"].item() == pytest.approx(np.mean([job.recorded_wait for job in known]))
+    assert_fields(
+        everything,
+        jobs=len(known),
+        wait_time_mean=pytest.approx(np.mean([job.recorded_wait for job in known])),
+    )
     if len(known) < len(accepted):
         assert np.isnan(summary["utilisation"].item())
         assert np.isnan(summary["queue_length_mean"].item())

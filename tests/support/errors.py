@@ -11,10 +11,12 @@ from gridsched.errors import GridschedError
 
 
 @contextmanager
-def refused(*parts: str, error: type[Exception] = GridschedError) -> Iterator[None]:
+def refused(
+    *parts: str, error: type[Exception] = GridschedError
+) -> Iterator[pytest.ExceptionInfo[Exception]]:
     """What is done inside ends in an error of this kind, with a message that has all parts."""
     with pytest.raises(error) as caught:
-        yield
+        yield caught
     says(str(caught.value), *parts)
 
 

@@ -17,16 +17,22 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
+def field(source: Any, name: str) -> Any:
+    """A variable of a dataset, a value of a mapping or row, or else an attribute, in plain numbers."""
+    if isinstance(source, np.ndarray | np.void):
+        return plain(source[name])
+    items = isinstance(source, Mapping | pd.Series | pd.DataFrame)
+    return plain(source[name] if items and name in source else getattr(source, name))
+
+
 def assert_fields(found: Any, /, **expected: Any) -> None:
-    """Variables of a dataset, values of a mapping or row, or else attributes have exactly these values.
+    """The fields of these names have exactly these values.
 
     Arrays are compared as lists, NaN equals NaN, and all that differs is shown at once.
     """
-    items = isinstance(found, Mapping | pd.Series | pd.DataFrame)
     wrong = {}
     for name, wanted in expected.items():
-        value = plain(found[name] if items and name in found else getattr(found, name))
-        wanted = plain(wanted)
+        value, wanted = field(found, name), plain(wanted)
         if not (value == wanted or (value is not None and value != value and wanted != wanted)):
             wrong[name] = f"found {value!r}, expected {wanted!r}"
     assert not wrong, wrong

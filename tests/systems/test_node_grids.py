@@ -24,6 +24,7 @@ from gridsched.workloads.dependencies import dependency_table
 from tests.oracles import grid as naive
 from tests.oracles import nodes as oracle
 from tests.oracles.grid import METRICS, SCHEMES, AskedJob, SelfScheduling, SiteDescription
+from tests.support.fields import assert_fields
 
 MIB = 1024
 
@@ -539,10 +540,9 @@ def test_jobs_flee_from_a_cluster_that_fails() -> None:
     run = gs.simulate(jobs, platform, "s-i")
     gs.verify(run)
     # killed at 100, the first job goes on at home from there
-    assert run["start_time"].values.tolist() == [0, 200, 300]
-    assert run["end_time"].values.tolist() == [5050, 250, 350]
-    assert run["killed"].values.tolist() == [1, 0, 0]
-    assert run.attrs["jobs_transferred"] == 2
+    assert_fields(
+        run, start_time=[0, 200, 300], end_time=[5050, 250, 350], killed=[1, 0, 0], jobs_transferred=2
+    )
 
 
 def test_maintenance_is_planned_around() -> None:
@@ -562,8 +562,7 @@ def test_maintenance_is_planned_around() -> None:
         chosen: Any = predictions
         run = gs.simulate(jobs, platform, Superscheduler(scheme="s-i", predictions=chosen))
         gs.verify(run)
-        assert run["start_time"].values.tolist() == [10, 11]
-        assert run["segment_cluster"].values.tolist() == [0, 1]
+        assert_fields(run, start_time=[10, 11], segment_cluster=[0, 1])
 
 
 def test_partitions_of_priority() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
 from gridsched.systems.calendars.kernels import bookings
@@ -24,10 +22,14 @@ from gridsched.traces import clean, read_swf, select_window
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from tests.oracles.calendars import Job
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 from tests.systems.calendars.test_scheduler import (
+    TENS,
     calendar_options,
     check_against_oracle,
     check_every_instant,
+    check_worked,
     run,
     streams,
     whole_nodes,
@@ -35,9 +37,6 @@ from tests.systems.calendars.test_scheduler import (
 )
 
 Problem = tuple[list[Job], Manager | Cluster, Calendars, list[bool], int]
-
-TENS = Calendars(slots=SlotPlan(levels=[(None, 10)]))
-"""Slots of 10 s only."""
 
 
 def local(name: str, nodes: int, **rules: Any) -> Manager:
@@ -97,123 +96,194 @@ def problems(draw: st.DrawFn, *, accurate: bool, refusals: bool) -> Problem:
 # --- against the oracle ---------------------------------------------------------------------------
 
 
-@given(problem=problems(accurate=True, refusals=False))
+KINDS = pytest.mark.parametrize(("accurate", "refusals"), [(True, False), (False, False), (True, True)])
+
+
+@KINDS
+@given(data=st.data())
 @settings(max_examples=60)
-def test_schedules_equal_the_oracle(problem: Problem) -> None:
-    check_against_oracle(*problem)
+def test_schedules_equal_the_oracle(accurate: bool, refusals: bool, data: st.DataObject) -> None:
+    check_against_oracle(*data.draw(problems(accurate=accurate, refusals=refusals)))
 
 
-@given(problem=problems(accurate=False, refusals=False))
+@KINDS
+@given(data=st.data())
 @settings(max_examples=50)
-def test_schedules_with_overruns_equal_the_oracle(problem: Problem) -> None:
-    check_against_oracle(*problem)
-
-
-@given(problem=problems(accurate=True, refusals=True))
-@settings(max_examples=60)
-def test_schedules_with_refusals_equal_the_oracle(problem: Problem) -> None:
-    check_against_oracle(*problem)
-
-
-@given(problem=problems(accurate=True, refusals=True))
-@settings(max_examples=60)
-def test_refusals_leave_nothing_half_reserved(problem: Problem) -> None:
-    jobs, root, options, refusals, _ = problem
-    check_every_instant(jobs, root, options, refusals)
-
-
-@given(problem=problems(accurate=False, refusals=False))
-@settings(max_examples=40)
-def test_bookings_are_sound_under_overruns(problem: Problem) -> None:
-    jobs, root, options, _, _ = problem
-    check_every_instant(jobs, root, options)
+def test_nothing_is_half_reserved_at_any_instant(accurate: bool, refusals: bool, data: st.DataObject) -> None:
+    jobs, root, options, refused_, _ = data.draw(problems(accurate=accurate, refusals=refusals))
+    check_every_instant(jobs, root, options, refused_)
 
 
 # --- where jobs go --------------------------------------------------------------------------------
 
 
-def test_promotion_by_size_and_duration() -> None:
-    """The first job fills the cluster of the others; who may, leaves it."""
-    home = local("a", 4, promote_processors=2, promote_duration=100)
-    root = Manager(name="root", children=[home, Cluster(name="b", processors=4)])
-    jobs = [Job(0, 50, 50, 2), Job(0, 50, 50, 2), Job(0, 20, 20, 2), Job(0, 20, 20, 3), Job(0, 100, 100, 1)]
-    done = run(jobs, root, TENS)
-    assert done.segments["cluster"].tolist() == [0, 0, 0, 1, 1]
-    assert done.jobs["start_time"].tolist() == [0, 0, 50, 0, 0]
-    assert done.counts["promoted"] == 2
-    # One step up, an inquiry with its answer, and a reservation with its answer, each
-    assert (done.counts["inquiries"], done.counts["messages"]) == (2, 10)
+def root_of(*children: Manager | Cluster, **rules: Any) -> Manager:
+    return Manager(name="root", children=children, **rules)
 
 
-def test_rules_hold_at_every_level() -> None:
-    inner = Manager(
-        name="inner",
-        children=[local("a", 2, promote_processors=0), Cluster(name="b", processors=2)],
-        promote_duration=50,
-    )
-    root = Manager(name="root", children=[Cluster(name="c", processors=2), inner])
-    assert [cluster.name for cluster in clusters_of(root)] == ["c", "a", "b"]
-    jobs = [Job(0, 40, 40, 1, home=1), Job(0, 50, 50, 1, home=1)]
-    done = run(jobs, root, TENS)
-    assert done.segments["cluster"].tolist() == [1, 0]
+def cluster_of(name: str, processors: int) -> Cluster:
+    return Cluster(name=name, processors=processors)
 
 
-def test_large_jobs_are_forwarded_to_who_has_the_nodes() -> None:
-    inner = Manager(name="inner", children=[Cluster(name="a", processors=2), Cluster(name="b", processors=3)])
-    root = Manager(name="root", children=[inner, Cluster(name="c", processors=8)])
-    jobs = [Job(0, 10, 10, size) for size in (2, 3, 5, 8, 13, 14)]
-    done = run(jobs, root, TENS)
-    # The job of 5 spans the first two clusters, although the third could hold it; that of 13 spans all.
-    spans: dict[int, list[tuple[int, int]]] = {j: [] for j in range(6)}
-    for job, cluster, nodes, _, _, _ in done.segments.tolist():
-        spans[job].append((cluster, nodes))
-    assert spans == {
-        0: [(0, 2)],
-        1: [(1, 3)],
-        2: [(0, 2), (1, 3)],
-        3: [(2, 8)],
-        4: [(0, 2), (1, 3), (2, 8)],
-        5: [],
+def limited(borrow_limit: int | None) -> Manager:
+    return root_of(local("a", 1, promote_duration=50, borrow_limit=borrow_limit), cluster_of("b", 2))
+
+
+INNER = Manager(
+    name="inner", children=[local("a", 2, promote_processors=0), cluster_of("b", 2)], promote_duration=50
+)
+SMALL = Manager(name="inner", children=[cluster_of("a", 2), cluster_of("b", 3)])
+PROMOTING: list[Manager | Cluster] = [
+    cluster_of("a", 1),
+    cluster_of("b", 1),
+    local("c", 1, promote_duration=0),
+]
+SOON = [Job(5, 40, 40, 1), Job(6, 20, 20, 1, home=2)]
+BORROWING = [
+    Job(0, 90, 90, 1),
+    Job(0, 90, 90, 1),
+    Job(100, 40, 40, 1),
+    Job(100, 90, 90, 1),
+    Job(100, 10, 10, 2),
+]
+
+WORKED: dict[str, tuple[list[Job], Manager, dict[str, Any]]] = {
+    # The first job fills the cluster of the others; who may, leaves it. One step up, an inquiry with its
+    # answer, and a reservation with its answer, each
+    "promotion by size and duration": (
+        [Job(0, 50, 50, 2), Job(0, 50, 50, 2), Job(0, 20, 20, 2), Job(0, 20, 20, 3), Job(0, 100, 100, 1)],
+        root_of(local("a", 4, promote_processors=2, promote_duration=100), cluster_of("b", 4)),
+        {
+            "clusters": [0, 0, 0, 1, 1],
+            "start_time": [0, 0, 50, 0, 0],
+            "total_promoted": 2,
+            "total_inquiries": 2,
+            "total_messages": 10,
+        },
+    ),
+    "rules hold at every level": (
+        [Job(0, 40, 40, 1, home=1), Job(0, 50, 50, 1, home=1)],
+        root_of(cluster_of("c", 2), INNER),
+        {"clusters": [1, 0]},
+    ),
+    # The job of 5 spans the first two clusters, although the third could hold it; that of 13 spans all
+    "large jobs are forwarded to who has the nodes": (
+        [Job(0, 10, 10, size) for size in (2, 3, 5, 8, 13, 14)],
+        root_of(SMALL, cluster_of("c", 8)),
+        {
+            "clusters": [0, 1, 0, 1, 2, 0, 1, 2],
+            "spans": [(0, 2), (1, 3), (2, 2), (2, 3), (3, 8), (4, 2), (4, 3), (4, 8)],
+            "total_forwarded": 4,
+            "total_spanning": 2,
+            "start_time": [0, 0, 10, 0, 20, -1],
+        },
+    ),
+    # 30 s are not too long; the third would start at 60 s at home, the fourth at 30 s over there
+    "jobs are bumped up if they would wait too long": (
+        [Job(0, 30, 30, 1), Job(0, 30, 30, 1), Job(0, 30, 30, 1), Job(0, 90, 90, 1)],
+        root_of(local("a", 1, bump=30), cluster_of("b", 1)),
+        {"start_time": [0, 30, 0, 30], "clusters": [0, 0, 1, 1], "total_bumped": 2},
+    ),
+    "a bump that gains nothing stays": (
+        [Job(0, 50, 50, 1, home=1), Job(0, 10, 10, 1), Job(0, 10, 10, 1)],
+        root_of(local("a", 1, bump=0), cluster_of("b", 1)),
+        {"clusters": [1, 0, 0], "total_bumped": 0},
+    ),
+    **{
+        f"borrowing up to {limit}": (
+            BORROWING,
+            limited(limit),
+            {
+                "clusters": [0, 1, 0, 1, 1],
+                "start_time": [0, 0, 100, 100, 190],
+                "total_kept_home": 0,
+                "total_over_limit": 0,
+            },
+        )
+        for limit in (None, 90)
+    },
+    # The 90 node-seconds of the second job were too much for the fourth; the last has no place at home
+    "the limit of borrowing": (
+        BORROWING,
+        limited(89),
+        {
+            "clusters": [0, 1, 0, 0, 1],
+            "start_time": [0, 0, 100, 140, 100],
+            "total_kept_home": 1,
+            "total_over_limit": 1,
+        },
+    ),
+    # The manager last looked at 0 s: it does not know what the first cluster has taken at 5 s. Declined by
+    # that, which could at 50 s; then the second is as early as hoped
+    "stale hints are declined and corrected": (
+        SOON,
+        root_of(*PROMOTING, period=100),
+        {
+            "clusters": [0, 1],
+            "start_time": [10, 10],
+            "total_inquiries": 2,
+            "total_failed_inquiries": 1,
+        },
+    ),
+    "fresh hints are right": (
+        SOON,
+        root_of(*PROMOTING),
+        {"start_time": [10, 10], "total_inquiries": 1, "total_failed_inquiries": 0},
+    ),
+    # By the hints the job could have nodes of all clusters; it takes them from those that have any
+    "answers say how large a part can be": (
+        [Job(5, 40, 40, 1), Job(6, 10, 10, 2, home=2)],
+        root_of(*(cluster_of(name, 1) for name in "abc"), period=100),
+        {
+            "clusters": [0, 1, 2],
+            "start_time": [10, 10],
+            "total_inquiries": 3,
+            "total_failed_inquiries": 0,
+        },
+    ),
+    "managers remember what they reserved": (
+        [Job(0, 30, 30, 1), Job(1, 30, 30, 1), Job(2, 30, 30, 1)],
+        root_of(local("a", 1, promote_duration=0), cluster_of("b", 1), period=1000),
+        {"clusters": [0, 1, 0], "total_failed_inquiries": 0},
+    ),
+    # Four nodes of one cluster are free again at 70 s, but by then reserved when the last job asks
+    "reservations go up the tree": (
+        [
+            Job(0, 50, 50, 2, reserved=20),
+            Job(0, 50, 50, 2, reserved=20),
+            Job(0, 50, 50, 4, reserved=40),
+            Job(0, 50, 50, 6, reserved=70),
+            Job(0, 10, 10, 6, reserved=60),
+        ],
+        root_of(cluster_of("a", 2), cluster_of("b", 4)),
+        {
+            "start_time": [20, 20, -1, 70, -1],
+            "earliest_time": [-1, -1, 70, -1, 120],
+            "spans": [(0, 2), (1, 2), (3, 2), (3, 4)],
+        },
+    ),
+}
+"""Jobs, their managers, and columns of the jobs, counts (`total_`), and of each execution job and nodes
+(`spans`) and the cluster (`clusters`)."""
+
+
+@pytest.mark.parametrize(("jobs", "tree", "expected"), WORKED.values(), ids=WORKED)
+def test_worked_example(jobs: list[Job], tree: Manager, expected: dict[str, Any]) -> None:
+    done, expected = run(jobs, tree, TENS), dict(expected)
+    executions = {
+        "spans": done.segments[["job", "processors"]].tolist(),
+        "clusters": done.segments["cluster"].tolist(),
     }
-    assert done.counts["forwarded"] == 4
-    assert done.counts["spanning"] == 2
-    assert done.jobs["start_time"].tolist() == [0, 0, 10, 0, 20, -1]
+    assert_fields(executions, **{name: expected.pop(name) for name in executions if name in expected})
+    check_worked(done, **expected)
 
 
-def test_jobs_are_bumped_up_if_they_would_wait_too_long() -> None:
-    root = Manager(name="root", children=[local("a", 1, bump=30), Cluster(name="b", processors=1)])
-    jobs = [Job(0, 30, 30, 1), Job(0, 30, 30, 1), Job(0, 30, 30, 1), Job(0, 90, 90, 1)]
-    done = run(jobs, root, TENS)
-    # 30 s are not too long; the third would start at 60 s at home, the fourth at 30 s over there.
-    assert done.jobs["start_time"].tolist() == [0, 30, 0, 30]
-    assert done.segments["cluster"].tolist() == [0, 0, 1, 1]
-    assert done.counts["bumped"] == 2
-
-
-def test_a_bump_that_gains_nothing_stays() -> None:
-    root = Manager(name="root", children=[local("a", 1, bump=0), Cluster(name="b", processors=1)])
-    jobs = [Job(0, 50, 50, 1, home=1), Job(0, 10, 10, 1), Job(0, 10, 10, 1)]
-    done = run(jobs, root, TENS)
-    assert done.segments["cluster"].tolist() == [1, 0, 0]
-    assert done.counts["bumped"] == 0
-
-
-def test_the_limit_of_borrowing() -> None:
-    def with_limit(limit: int | None) -> Any:
-        home = local("a", 1, promote_duration=50, borrow_limit=limit)
-        root = Manager(name="root", children=[home, Cluster(name="b", processors=2)])
-        later = [Job(100, 40, 40, 1), Job(100, 90, 90, 1), Job(100, 10, 10, 2)]
-        return run([Job(0, 90, 90, 1), Job(0, 90, 90, 1), *later], root, TENS)
-
-    for free in (with_limit(None), with_limit(90)):
-        assert free.segments["cluster"].tolist() == [0, 1, 0, 1, 1]
-        assert free.jobs["start_time"].tolist() == [0, 0, 100, 100, 190]
-        assert (free.counts["kept_home"], free.counts["over_limit"]) == (0, 0)
-    limited = with_limit(89)
-    # The 90 node-seconds of the second job were too much for the fourth; the last has no place at home.
-    assert limited.segments["cluster"].tolist() == [0, 1, 0, 0, 1]
-    assert limited.jobs["start_time"].tolist() == [0, 0, 100, 140, 100]
-    assert (limited.counts["kept_home"], limited.counts["over_limit"]) == (1, 1)
+def test_a_refused_part_aborts_the_others() -> None:
+    """The whole job comes a slot later, and the second job finds its node free."""
+    jobs = [Job(0, 10, 10, 6), Job(0, 10, 10, 2, home=2)]
+    tree = root_of(*(cluster_of(name, 2) for name in "abc"))
+    done = run(jobs, tree, TENS, refusals=[False, False, True])
+    check_worked(done, start_time=[10, 0], total_aborts=1, total_messages=1 + 6 + 6 + 2 + 6 + 6)
 
 
 def test_ties_go_to_the_lowest_or_to_anyone() -> None:
@@ -221,10 +291,9 @@ def test_ties_go_to_the_lowest_or_to_anyone() -> None:
 
     def supplied(placement: Any, seed: int = 0) -> list[int]:
         children = [local(f"c{k}", 40, promote_duration=0) for k in range(4)]
-        root = Manager(name="root", children=children, placement=placement)
-        done = run([Job(0, 10, 10, 1) for _ in range(40)], root, TENS, seed=seed)
-        counts = Counter(done.segments["cluster"].tolist())
-        return [counts[k] for k in range(4)]
+        tree = root_of(*children, placement=placement)
+        done = run([Job(0, 10, 10, 1)] * 40, tree, TENS, seed=seed)
+        return [int(number) for number in np.bincount(done.segments["cluster"], minlength=4)]
 
     assert supplied("lowest") == [40, 0, 0, 0]
     shares = np.mean([supplied("unbiased", seed) for seed in range(50)], axis=0)
@@ -237,66 +306,6 @@ def test_ranks_are_spread_evenly() -> None:
     assert ranks.min() >= 0
     firsts = np.bincount(ranks.argmin(axis=1), minlength=5) / 2000
     assert firsts == pytest.approx([0.2] * 5, abs=0.04)
-
-
-# --- shadow calendars -----------------------------------------------------------------------------
-
-
-def test_stale_hints_are_declined_and_corrected() -> None:
-    """The manager last looked at 0 s: it does not know what the first cluster has taken at 5 s."""
-    plain = [Cluster(name=name, processors=1) for name in "ab"]
-    promoting: list[Manager | Cluster] = [*plain, local("c", 1, promote_duration=0)]
-    stale = Manager(name="root", children=promoting, period=100)
-    jobs = [Job(5, 40, 40, 1), Job(6, 20, 20, 1, home=2)]
-    done = run(jobs, stale, TENS)
-    # Declined by the first cluster, which could at 50 s; then the second is as early as hoped.
-    assert done.segments["cluster"].tolist() == [0, 1]
-    assert (done.counts["inquiries"], done.counts["failed_inquiries"]) == (2, 1)
-    fresh = run(jobs, Manager(name="root", children=promoting), TENS)
-    assert (fresh.counts["inquiries"], fresh.counts["failed_inquiries"]) == (1, 0)
-    assert fresh.jobs["start_time"].tolist() == done.jobs["start_time"].tolist()
-
-
-def test_answers_say_how_large_a_part_can_be() -> None:
-    """By the hints the job could have nodes of all clusters; it takes them from those that have any."""
-    stale = Manager(name="root", children=[Cluster(name=n, processors=1) for n in "abc"], period=100)
-    done = run([Job(5, 40, 40, 1), Job(6, 10, 10, 2, home=2)], stale, TENS)
-    assert done.segments["cluster"].tolist() == [0, 1, 2]
-    assert done.jobs["start_time"].tolist() == [10, 10]
-    assert (done.counts["inquiries"], done.counts["failed_inquiries"]) == (3, 0)
-
-
-def test_managers_remember_what_they_reserved() -> None:
-    children: list[Manager | Cluster] = [local("a", 1, promote_duration=0), Cluster(name="b", processors=1)]
-    stale = Manager(name="root", children=children, period=1000)
-    done = run([Job(0, 30, 30, 1), Job(1, 30, 30, 1), Job(2, 30, 30, 1)], stale, TENS)
-    assert done.segments["cluster"].tolist() == [0, 1, 0]
-    assert done.counts["failed_inquiries"] == 0
-
-
-# --- reservations and two phases ------------------------------------------------------------------
-
-
-def test_reservations_go_up_the_tree() -> None:
-    root = Manager(name="root", children=[Cluster(name="a", processors=2), Cluster(name="b", processors=4)])
-    at = [Job(0, 50, 50, 2, reserved=20), Job(0, 50, 50, 2, reserved=20), Job(0, 50, 50, 4, reserved=40)]
-    done = run([*at, Job(0, 50, 50, 6, reserved=70), Job(0, 10, 10, 6, reserved=60)], root, TENS)
-    assert done.jobs["start_time"].tolist() == [20, 20, -1, 70, -1]
-    # Four nodes of one cluster are free again at 70 s, but by then reserved when the last job asks.
-    assert done.jobs["earliest_time"].tolist() == [-1, -1, 70, -1, 120]
-    spanning = done.segments[done.segments["job"] == 3]
-    assert spanning["processors"].tolist() == [2, 4]
-    assert set(spanning["start"].tolist()) == {70}
-
-
-def test_a_refused_part_aborts_the_others() -> None:
-    root = Manager(name="root", children=[Cluster(name=name, processors=2) for name in "abc"])
-    jobs = [Job(0, 10, 10, 6), Job(0, 10, 10, 2, home=2)]
-    done = run(jobs, root, TENS, refusals=[False, False, True])
-    # The whole job comes a slot later, and the second job finds its node free.
-    assert done.jobs["start_time"].tolist() == [10, 0]
-    assert done.counts["aborts"] == 1
-    assert done.counts["messages"] == 1 + 6 + 6 + 2 + 6 + 6
 
 
 # --- whole nodes ----------------------------------------------------------------------------------
@@ -323,8 +332,7 @@ def test_jobs_that_span_clusters_take_whole_nodes_of_each() -> None:
         (2, 1, 6, 4, 20, 30),
         (3, 1, 6, 5, 30, 35),
     ]
-    assert done["supplied"].values.tolist() == [0, 60]
-    assert done["local_work"].values.tolist() == [200, 90]
+    assert_fields(done, supplied=[0, 60], local_work=[200, 90])
 
 
 def test_nodes_of_one_processor_change_nothing() -> None:
@@ -338,34 +346,36 @@ def test_nodes_of_one_processor_change_nothing() -> None:
 # --- what is no tree ------------------------------------------------------------------------------
 
 
-def test_trees_that_make_no_sense() -> None:
-    one = Cluster(name="a", processors=1)
-    with pytest.raises(ConfigurationError, match="manager empty: no children"):
-        Manager(name="empty", children=[])
-    with pytest.raises(ConfigurationError, match="a: two managers or clusters have this name"):
-        clusters_of(Manager(name="root", children=[one, local("a", 2)]))
-    with pytest.raises(ConfigurationError, match="root: two managers or clusters have this name"):
-        clusters_of(Manager(name="root", children=[one, Cluster(name="root", processors=1)]))
-    cycle = Manager(name="root", children=[one, local("b", 1)])
-    object.__setattr__(cycle, "children", (one, cycle))
-    with pytest.raises(ConfigurationError, match="manager root: it is among its own children"):
+def test_a_manager_is_not_among_its_own_children() -> None:
+    cycle = Manager(name="root", children=[cluster_of("a", 1), local("b", 1)])
+    object.__setattr__(cycle, "children", (cluster_of("a", 1), cycle))
+    with refused("manager root: it is among its own children"):
         clusters_of(cycle)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("wrong", "message"),
     [
-        ({"promote_processors": -1}, "promote_processors is -1"),
-        ({"promote_duration": 1.5}, "promote_duration is 1.5"),
-        ({"bump": -1}, "bump is -1"),
-        ({"period": -5}, "period is -5"),
-        ({"placement": "best"}, "placement is 'best'; use one of lowest, unbiased"),
-        ({"borrow_limit": -1}, "borrow_limit is -1"),
+        (lambda: Manager(name="empty", children=[]), "manager empty: no children"),
+        (
+            lambda: clusters_of(root_of(cluster_of("a", 1), local("a", 2))),
+            "a: two managers or clusters have this name",
+        ),
+        (
+            lambda: clusters_of(root_of(cluster_of("a", 1), cluster_of("root", 1))),
+            "root: two managers or clusters have this name",
+        ),
+        (lambda: local("a", 1, promote_processors=-1), "promote_processors is -1"),
+        (lambda: local("a", 1, promote_duration=1.5), "promote_duration is 1.5"),
+        (lambda: local("a", 1, bump=-1), "bump is -1"),
+        (lambda: local("a", 1, period=-5), "period is -5"),
+        (lambda: local("a", 1, placement="best"), "placement is 'best'; use one of lowest, unbiased"),
+        (lambda: local("a", 1, borrow_limit=-1), "borrow_limit is -1"),
     ],
 )
-def test_rules_that_make_no_sense(change: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        local("a", 1, **change)
+def test_trees_and_rules_that_make_no_sense(wrong: Callable[[], object], message: str) -> None:
+    with refused(message):
+        wrong()
 
 
 # --- from workloads to datasets -------------------------------------------------------------------
@@ -385,17 +395,19 @@ def test_workloads_become_a_dataset() -> None:
     done = run_under(root, [a, b], TENS, estimates="actual")
     verify(done)
     # Submitted at 0 (twice at a, once at b) and 1 s.
-    assert done["home_cluster"].values.tolist() == [0, 0, 1, 0]
-    assert done["start_time"].values.tolist() == [0, 0, 20, 50]
-    assert done["segment_job"].values.tolist() == [0, 1, 2, 3, 3]
-    assert done["segment_cluster"].values.tolist() == [0, 1, 1, 0, 1]
-    assert done["segment_processors"].values.tolist() == [2, 3, 2, 2, 4]
-    assert done["supplied"].values.tolist() == [0, 20 * 3 + 10 * 4]
-    assert done["consumed"].values.tolist() == [100, 0]
-    assert done["local_work"].values.tolist() == [50 * 2 + 10 * 2, 20 * 2]
-    assert done.attrs["jobs_transferred"] == 2
-    assert done.attrs["managers"] == "root: placement lowest; a (2 processors): placement lowest; " + (
-        "b (4 processors): placement lowest"
+    assert_fields(
+        done,
+        home_cluster=[0, 0, 1, 0],
+        start_time=[0, 0, 20, 50],
+        segment_job=[0, 1, 2, 3, 3],
+        segment_cluster=[0, 1, 1, 0, 1],
+        segment_processors=[2, 3, 2, 2, 4],
+        supplied=[0, 20 * 3 + 10 * 4],
+        consumed=[100, 0],
+        local_work=[50 * 2 + 10 * 2, 20 * 2],
+        jobs_transferred=2,
+        managers="root: placement lowest; a (2 processors): placement lowest; "
+        + ("b (4 processors): placement lowest"),
     )
     assert (done["reach_processors"] == 6).all()
 

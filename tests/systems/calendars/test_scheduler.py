@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.errors import GridschedError, WorkloadError
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
@@ -27,8 +28,10 @@ from gridsched.traces import clean, read_swf, select_window
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from tests.oracles import local as naive
-from tests.oracles.calendars import NONE, Job, Simulation
+from tests.oracles.calendars import NONE, Job, Outcome, Simulation
 from tests.support import engine
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 
 COMPARED = (
     "slots_max",
@@ -85,12 +88,27 @@ def check_against_oracle(
     oracle = Simulation(
         jobs, root, options, rank=lambda job, which: int(bookings.rank(seed, job, which)), refusals=refusals
     ).run()
-    assert done.jobs["start_time"].tolist() == oracle.start
-    assert done.jobs["end_time"].tolist() == oracle.end
-    assert done.jobs["planned_start"].tolist() == oracle.planned
-    assert done.jobs["earliest_time"].tolist() == oracle.earliest
+    check_equal(done, oracle)
+
+
+def check_equal(done: CalendarSchedule, oracle: Outcome) -> None:
+    assert_fields(
+        done.jobs,
+        start_time=oracle.start,
+        end_time=oracle.end,
+        planned_start=oracle.planned,
+        earliest_time=oracle.earliest,
+    )
     assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
-    assert {name: done.counts[name] for name in COMPARED} == {name: oracle.counts[name] for name in COMPARED}
+    assert_fields(done.counts, **{name: oracle.counts[name] for name in COMPARED})
+
+
+def check_worked(done: CalendarSchedule, **expected: Any) -> None:
+    """Columns of the jobs, and counts of the run, whose names begin with `total_`."""
+    of_jobs = {name: value for name, value in expected.items() if not name.startswith("total_")}
+    assert_fields(done.jobs, **of_jobs)
+    totals = expected.keys() - of_jobs.keys()
+    assert_fields(done.counts, **{name.removeprefix("total_"): expected[name] for name in totals})
 
 
 def slots_of(tree: ManagerTree, row: int = 0) -> list[tuple[int, int, int]]:
@@ -227,30 +245,20 @@ def problems(draw: st.DrawFn, *, accurate: bool) -> tuple[list[Job], Cluster, Ca
 # --- against the oracle ---------------------------------------------------------------------------
 
 
-@given(problem=problems(accurate=True))
+@pytest.mark.parametrize("accurate", [True, False])
+@given(data=st.data())
 @settings(max_examples=60)
-def test_schedules_equal_the_oracle(problem: tuple[list[Job], Cluster, Calendars]) -> None:
-    check_against_oracle(*problem)
+def test_schedules_equal_the_oracle(accurate: bool, data: st.DataObject) -> None:
+    check_against_oracle(*data.draw(problems(accurate=accurate)))
 
 
-@given(problem=problems(accurate=False))
-@settings(max_examples=50)
-def test_schedules_with_overruns_equal_the_oracle(
-    problem: tuple[list[Job], Cluster, Calendars],
+@pytest.mark.parametrize("accurate", [True, False])
+@given(data=st.data())
+@settings(max_examples=60)
+def test_bookings_are_sound_and_promises_are_kept_at_every_instant(
+    accurate: bool, data: st.DataObject
 ) -> None:
-    check_against_oracle(*problem)
-
-
-@given(problem=problems(accurate=True))
-@settings(max_examples=60)
-def test_promises_are_kept_at_every_instant(problem: tuple[list[Job], Cluster, Calendars]) -> None:
-    check_every_instant(*problem)
-
-
-@given(problem=problems(accurate=False))
-@settings(max_examples=60)
-def test_bookings_are_sound_under_overruns(problem: tuple[list[Job], Cluster, Calendars]) -> None:
-    check_every_instant(*problem)
+    check_every_instant(*data.draw(problems(accurate=accurate)))
 
 
 @st.composite
@@ -295,47 +303,135 @@ def test_figure_1_of_the_paper() -> None:
     assert tree.plans["start"].tolist() == [450, 450]
 
 
-def test_the_unschedulable_example_of_section_2_3() -> None:
-    """One node for 30 min and four nodes for 7.5 min: their sum fits the slot, but not any order of them."""
-    jobs = [Job(1, 30 * MINUTE, 30 * MINUTE, 1), Job(1, 450, 450, 4)]
-    done = run(jobs, 4, Calendars(slots=HALF_HOUR, low_water=0))
-    assert done.jobs["planned_start"].tolist() == [450, 2250]
-    assert done.jobs["start_time"].tolist() == [450, 2250]
+SPLIT_LATE = Calendars(slots=SlotPlan(levels=[(1, 10), (None, 40)]), low_water=0)
+LATE = [Job(1, 40, 40, 2), Job(1, 40, 40, 1), Job(1, 40, 40, 4)]
+TENS = Calendars(slots=SlotPlan(levels=[(None, 10)]))
+"""Slots of 10 s only."""
+REFUSING = Calendars(slots=SlotPlan(levels=[(2, 10), (None, 40)]))
+ASKING = [Job(0, 35, 35, 2), Job(1, 10, 10, 1, reserved=20), Job(1, 10, 10, 1, reserved=70)]
+OVERRUN = [Job(0, 35, 10, 1), Job(0, 10, 10, 1)]
+OVERRUN_RESERVED = [Job(0, 35, 10, 1), Job(0, 10, 10, 1, reserved=20)]
+
+WORKED: dict[str, tuple[list[Job], Cluster | int, Calendars, dict[str, Any]]] = {
+    # One node for 30 min and four nodes for 7.5 min: their sum fits the slot, but not any order of them
+    "the unschedulable example of section 2.3": (
+        [Job(1, 30 * MINUTE, 30 * MINUTE, 1), Job(1, 450, 450, 4)],
+        4,
+        Calendars(slots=HALF_HOUR, low_water=0),
+        {"planned_start": [450, 2250], "start_time": [450, 2250]},
+    ),
+    # What a short job does not need of a coarse slot is there for others once the slot is split
+    "a split lets jobs move forward": (
+        [Job(1, 10, 10, 4)] * 3,
+        4,
+        SPLIT_LATE,
+        {"planned_start": [10, 50, 90], "start_time": [10, 20, 30], "total_moves": 2},
+    ),
+    "early exits release slots": (
+        [Job(0, 15, 100, 2), Job(0, 10, 10, 2)],
+        2,
+        TENS,
+        {"planned_start": [0, 100], "start_time": [0, 20], "total_early_exits": 1},
+    ),
+    "a job submitted at a boundary starts there": (
+        [Job(40, 5, 5, 1), Job(41, 5, 5, 1), Job(79, 0, 1, 1)],
+        1,
+        Calendars(slots=SlotPlan(levels=[(None, 40)])),
+        {"start_time": [40, 80, 120]},
+    ),
+    # The second job is refused in the first coarse slot, but finds room once that slot is split; the last one
+    # is alone in its own
+    "the threshold keeps nodes for late jobs": (
+        LATE,
+        4,
+        replace(SPLIT_LATE, threshold=0.5),
+        {"planned_start": [10, 50, 90], "start_time": [10, 10, 50]},
+    ),
+    "without a threshold there is room at once": (
+        LATE,
+        4,
+        SPLIT_LATE,
+        {"planned_start": [10, 10, 50]},
+    ),
+    # The third job fits before it
+    "reservations are exact even inside coarse slots": (
+        [Job(3, 15, 15, 3, reserved=230), Job(4, 400, 400, 1), Job(5, 10, 10, 2)],
+        4,
+        Calendars(slots=SlotPlan(levels=[(2, 10), (2, 40), (None, 160)])),
+        {"start_time": [230, 10, 10], "reserved": [True, False, False]},
+    ),
+    "a refusal says when it could be accepted": (
+        ASKING,
+        2,
+        REFUSING,
+        {
+            "start_time": [0, -1, 70],
+            "earliest_time": [-1, 60, -1],
+            "total_reservations_refused": 1,
+        },
+    ),
+    "asked for that time, it is accepted": (
+        [ASKING[0], ASKING[1]._replace(reserved=60), ASKING[2]],
+        2,
+        REFUSING,
+        {"start_time": [0, 60, 70]},
+    ),
+    "who is refused may be queued": (
+        ASKING,
+        2,
+        replace(REFUSING, refused="queue"),
+        {"start_time": [0, 40, 70], "reserved": [False, False, True]},
+    ),
+    "an overrunner takes the next slots if they are free": (
+        OVERRUN,
+        2,
+        TENS,
+        {"end_time": [35, 10], "total_delayed": 0},
+    ),
+    "waiting jobs give way to an overrunner": (
+        OVERRUN,
+        1,
+        TENS,
+        {"planned_start": [0, 10], "start_time": [0, 40], "total_displaced": 3, "total_delayed": 3},
+    ),
+    "reservations do not give way: the overrunner is killed": (
+        OVERRUN_RESERVED,
+        1,
+        replace(TENS, overrun="kill"),
+        {
+            "start_time": [0, 20],
+            "end_time": [20, 30],
+            "run_time": [20, 10],
+            "total_killed": 1,
+            "total_suspended": 0,
+        },
+    ),
+    "reservations do not give way: the overrunner is suspended": (
+        OVERRUN_RESERVED,
+        1,
+        replace(TENS, overrun="suspend"),
+        {
+            "start_time": [0, 20],
+            "end_time": [45, 30],
+            "run_time": [35, 10],
+            "total_killed": 0,
+            "total_suspended": 1,
+        },
+    ),
+    "speed divides run times and estimates": (
+        [Job(0, 15, 40, 1), Job(0, 9, 9, 1)],
+        Cluster(processors=1, speed=2.0),
+        Calendars(slots=HALF_HOUR),
+        {"run_time": [8, 5]},
+    ),
+}
 
 
-def test_a_split_lets_jobs_move_forward() -> None:
-    """What a short job does not need of a coarse slot is there for others once the slot is split."""
-    plan = SlotPlan(levels=[(1, 10), (None, 40)])
-    jobs = [Job(1, 10, 10, 4), Job(1, 10, 10, 4), Job(1, 10, 10, 4)]
-    done = run(jobs, 4, Calendars(slots=plan, low_water=0))
-    assert done.jobs["planned_start"].tolist() == [10, 50, 90]
-    assert done.jobs["start_time"].tolist() == [10, 20, 30]
-    assert done.counts["moves"] == 2
-
-
-def test_early_exits_release_slots() -> None:
-    plan = SlotPlan(levels=[(None, 10)])
-    jobs = [Job(0, 15, 100, 2), Job(0, 10, 10, 2)]
-    done = run(jobs, 2, plan)
-    assert done.jobs["planned_start"].tolist() == [0, 100]
-    assert done.jobs["start_time"].tolist() == [0, 20]
-    assert done.counts["early_exits"] == 1
-
-
-def test_a_job_submitted_at_a_boundary_starts_there() -> None:
-    done = run([Job(40, 5, 5, 1), Job(41, 5, 5, 1), Job(79, 0, 1, 1)], 1, SlotPlan(levels=[(None, 40)]))
-    assert done.jobs["start_time"].tolist() == [40, 80, 120]
-
-
-def test_the_threshold_keeps_nodes_for_late_jobs() -> None:
-    plan = SlotPlan(levels=[(1, 10), (None, 40)])
-    jobs = [Job(1, 40, 40, 2), Job(1, 40, 40, 1), Job(1, 40, 40, 4)]
-    half = run(jobs, 4, Calendars(slots=plan, low_water=0, threshold=0.5))
-    # The second job is refused in the first coarse slot; the last one is alone in its own
-    assert half.jobs["planned_start"].tolist() == [10, 50, 90]
-    # but finds room once that slot is split.
-    assert half.jobs["start_time"].tolist() == [10, 10, 50]
-    assert run(jobs, 4, Calendars(slots=plan, low_water=0)).jobs["planned_start"].tolist() == [10, 10, 50]
+@pytest.mark.parametrize(("jobs", "cluster", "options", "expected"), WORKED.values(), ids=WORKED)
+def test_worked_example(
+    jobs: list[Job], cluster: Cluster | int, options: Calendars, expected: dict[str, Any]
+) -> None:
+    check_worked(run(jobs, cluster, options), **expected)
 
 
 def test_low_water_marks_decide_when_slots_are_split() -> None:
@@ -353,32 +449,6 @@ def test_low_water_marks_decide_when_slots_are_split() -> None:
     assert levels() == [2 + 4, 2 - 1 + 2]
 
 
-def test_reservations_are_exact_even_inside_coarse_slots() -> None:
-    plan = SlotPlan(levels=[(2, 10), (2, 40), (None, 160)])
-    jobs = [Job(3, 15, 15, 3, reserved=230), Job(4, 400, 400, 1), Job(5, 10, 10, 2)]
-    done = run(jobs, 4, plan)
-    assert done.jobs["start_time"].tolist()[:2] == [230, 10]
-    assert done.jobs["reserved"].tolist() == [True, False, False]
-    # The third job fits before it.
-    assert done.jobs["start_time"][2] == 10
-
-
-def test_a_refusal_says_when_it_could_be_accepted() -> None:
-    plan = SlotPlan(levels=[(2, 10), (None, 40)])
-    jobs = [Job(0, 35, 35, 2), Job(1, 10, 10, 1, reserved=20), Job(1, 10, 10, 1, reserved=70)]
-    options = Calendars(slots=plan)
-    done = run(jobs, 2, options)
-    assert done.jobs["start_time"].tolist() == [0, -1, 70]
-    assert done.jobs["earliest_time"].tolist() == [-1, 60, -1]
-    assert done.counts["reservations_refused"] == 1
-    # Asked for that time, it is accepted.
-    again = run([jobs[0], jobs[1]._replace(reserved=60), jobs[2]], 2, options)
-    assert again.jobs["start_time"].tolist() == [0, 60, 70]
-    queued = run(jobs, 2, Calendars(slots=plan, refused="queue"))
-    assert queued.jobs["start_time"].tolist() == [0, 40, 70]
-    assert queued.jobs["reserved"].tolist() == [False, False, True]
-
-
 @given(problem=problems(accurate=True))
 @settings(max_examples=40)
 def test_the_earliest_time_of_a_refusal_is_accepted(
@@ -390,35 +460,6 @@ def test_the_earliest_time_of_a_refusal_is_accepted(
         before = jobs[: j + 1]
         before[j] = jobs[j]._replace(reserved=int(done.jobs["earliest_time"][j]))
         assert run(before, cluster, options).jobs["start_time"][j] == done.jobs["earliest_time"][j]
-
-
-def test_an_overrunner_takes_the_next_slots_if_they_are_free() -> None:
-    done = run([Job(0, 35, 10, 1), Job(0, 10, 10, 1)], 2, SlotPlan(levels=[(None, 10)]))
-    assert done.jobs["end_time"].tolist() == [35, 10]
-    assert done.counts["delayed"] == 0
-
-
-def test_waiting_jobs_give_way_to_an_overrunner() -> None:
-    jobs = [Job(0, 35, 10, 1), Job(0, 10, 10, 1)]
-    done = run(jobs, 1, SlotPlan(levels=[(None, 10)]))
-    assert done.jobs["planned_start"].tolist() == [0, 10]
-    assert done.jobs["start_time"].tolist() == [0, 40]
-    assert (done.counts["displaced"], done.counts["delayed"]) == (3, 3)
-
-
-@pytest.mark.parametrize(("overrun", "ends"), [("kill", [20, 30]), ("suspend", [45, 30])])
-def test_reservations_do_not_give_way(overrun: Any, ends: list[int]) -> None:
-    jobs = [Job(0, 35, 10, 1), Job(0, 10, 10, 1, reserved=20)]
-    done = run(jobs, 1, Calendars(slots=SlotPlan(levels=[(None, 10)]), overrun=overrun))
-    assert done.jobs["start_time"].tolist() == [0, 20]
-    assert done.jobs["end_time"].tolist() == ends
-    assert done.counts["killed"] + done.counts["suspended"] == 1
-    assert done.jobs["run_time"].tolist() == [20 if overrun == "kill" else 35, 10]
-
-
-def test_speed_divides_run_times_and_estimates() -> None:
-    done = run([Job(0, 15, 40, 1), Job(0, 9, 9, 1)], Cluster(processors=1, speed=2.0), HALF_HOUR)
-    assert done.jobs["run_time"].tolist() == [8, 5]
 
 
 # --- how many slots -------------------------------------------------------------------------------
@@ -475,64 +516,54 @@ def test_doubling() -> None:
 # --- mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("levels", "message"),
-    [
-        ([], "0 levels"),
-        ([(2, 10), (None, 25)], "25 s are no larger multiple of 10 s"),
-        ([(2, 10), (None, 10)], "10 s are no larger multiple of 10 s"),
-        ([(0, 10), (None, 20)], "level 0 has 0 slots"),
-        ([(None, 10), (None, 20)], "level 0 has None slots"),
-        ([(2, 10), (4, 20)], "the last level has 4 slots"),
-        ([(2, 0), (None, 20)], "slots of 0 s"),
-        ([(2, 2.5), (None, 5)], "slots of 2.5 s"),
-        ([(2, 10, 1), (None, 20)], r"level 0 is \(2, 10, 1\)"),
-    ],
-)
-def test_slot_plans_that_make_no_sense(levels: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        SlotPlan(levels=levels)
+def plan(*levels: Any) -> SlotPlan:
+    return SlotPlan(levels=levels)
+
+
+def with_slots(**options: Any) -> Calendars:
+    return Calendars(slots=HALF_HOUR, **options)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("wrong", "message"),
     [
-        ({"low_water": 1.0}, "low_water is 1.0"),
-        ({"low_water": float("nan")}, "low_water is nan"),
-        ({"threshold": 0}, "threshold is 0"),
-        ({"overrun": "stop"}, "overrun is 'stop'; use one of kill, suspend"),
-        ({"refused": "drop"}, "refused is 'drop'; use one of reject, queue"),
-        ({"promote_share": 0}, "promote_share is 0"),
-        ({"placement": "best"}, "placement is 'best'; use one of lowest, unbiased"),
+        (lambda: plan(), "0 levels"),
+        (lambda: plan((2, 10), (None, 25)), "25 s are no larger multiple of 10 s"),
+        (lambda: plan((2, 10), (None, 10)), "10 s are no larger multiple of 10 s"),
+        (lambda: plan((0, 10), (None, 20)), "level 0 has 0 slots"),
+        (lambda: plan((None, 10), (None, 20)), "level 0 has None slots"),
+        (lambda: plan((2, 10), (4, 20)), "the last level has 4 slots"),
+        (lambda: plan((2, 0), (None, 20)), "slots of 0 s"),
+        (lambda: plan((2, 2.5), (None, 5)), "slots of 2.5 s"),
+        (lambda: plan((2, 10, 1), (None, 20)), "level 0 is (2, 10, 1)"),
+        (lambda: with_slots(low_water=1.0), "low_water is 1.0"),
+        (lambda: with_slots(low_water=float("nan")), "low_water is nan"),
+        (lambda: with_slots(threshold=0), "threshold is 0"),
+        (lambda: with_slots(overrun="stop"), "overrun is 'stop'; use one of kill, suspend"),
+        (lambda: with_slots(refused="drop"), "refused is 'drop'; use one of reject, queue"),
+        (lambda: with_slots(promote_share=0), "promote_share is 0"),
+        (lambda: with_slots(placement="best"), "placement is 'best'; use one of lowest, unbiased"),
+        (
+            lambda: run([Job(20, 5, 5, 1, reserved=10)], 2, TENS),
+            "to start at 10 s, before it is submitted at 20 s",
+        ),
+        (
+            lambda: run([Job(0, 5, 5, 1, reserved=15)], 2, TENS),
+            "use a multiple of the fundamental slot of 10 s",
+        ),
+        (lambda: run([Job(0, 5, 5, 3, reserved=10)], 2, TENS), "asks for 3 nodes, and there are 2"),
+        (
+            lambda: run([Job(0, 5, 5, 1, home=1)], 2, TENS),
+            "home: give an index of one of the 1 clusters",
+        ),
+        (lambda: run([Job(0, 5, 0, 1)], 2, TENS), "an estimate of 1 s or more"),
+        (lambda: run([Job(5, 1, 1, 1), Job(4, 1, 1, 1)], 1, TENS), "not in order of submission"),
+        (lambda: run([Job(0, 1, 2**31 - 1, 1)], 1, plan((None, 1))), "slots of the last level"),
     ],
 )
-def test_options_that_make_no_sense(change: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        Calendars(slots=HALF_HOUR, **change)
-
-
-@pytest.mark.parametrize(
-    ("job", "message"),
-    [
-        (Job(20, 5, 5, 1, reserved=10), "to start at 10 s, before it is submitted at 20 s"),
-        (Job(0, 5, 5, 1, reserved=15), "use a multiple of the fundamental slot of 10 s"),
-        (Job(0, 5, 5, 3, reserved=10), "asks for 3 nodes, and there are 2"),
-        (Job(0, 5, 0, 1), "an estimate of 1 s or more"),
-    ],
-)
-def test_jobs_that_make_no_sense(job: Job, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        run([job], 2, SlotPlan(levels=[(None, 10)]))
-
-
-def test_jobs_out_of_order() -> None:
-    with pytest.raises(ConfigurationError, match="not in order of submission"):
-        run([Job(5, 1, 1, 1), Job(4, 1, 1, 1)], 1, HALF_HOUR)
-
-
-def test_calendars_that_would_not_fit_in_memory() -> None:
-    with pytest.raises(ConfigurationError, match=r"needs more than \d+ slots of the last level"):
-        run([Job(0, 1, 2**31 - 1, 1)], 1, SlotPlan(levels=[(None, 1)]))
+def test_what_makes_no_sense_is_refused(wrong: Callable[[], object], message: str) -> None:
+    with refused(message):
+        wrong()
 
 
 # --- from workloads to datasets -------------------------------------------------------------------
@@ -553,76 +584,82 @@ def workload(name: str, *jobs: tuple[int, int, int, int], **columns: Any) -> Wor
 
 def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:
     jobs = workload("a", (0, 35, 10, 1), (5, 10, 10, 2), (5, 10, 10, 2), (6, 10, 10, 1), (7, 5, 5, 3))
-    options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
     cluster = Cluster(processors=2, name="north")
     asking = replace(jobs, reserved_start=np.array([-1, 20, -1, 20, -1]))
-    run = simulate([asking], cluster, options)
+    run = simulate([asking], cluster, TENS)
     verify(run)
     # The first job is suspended at 20 s; the reservation of the fourth is refused, the last is too large.
-    assert run["start_time"].values.tolist() == [0, 20, 30, -1, -1]
-    assert run["end_time"].values.tolist() == [55, 30, 40, -1, -1]
-    assert run["segment_job"].values.tolist() == [0, 0, 1, 2]
-    assert run["segment_start"].values.tolist() == [0, 40, 20, 30]
-    assert run["segment_end"].values.tolist() == [20, 55, 30, 40]
-    assert run["planned_start"].values.tolist() == [0, 20, 10, -1, -1]
-    assert run["reservation_time"].values.tolist() == [-1, 20, -1, 20, -1]
-    assert run["reserved_start"].values.tolist() == [-1, 20, -1, -1, -1]
-    assert run["reserved"].values.tolist() == [0, 1, 0, 0, 0]
-    assert run["earliest_time"].values.tolist() == [-1, -1, -1, 30, -1]
-    assert run["reach_processors"].values.tolist() == [2, 2, 2, 0, 2]
-    assert run["run_time"].values.tolist() == [35, 10, 10, 10, 5]
-    assert run.attrs["suspended"] == 1
-    assert run.attrs["jobs_rejected"] == 2
-    assert run.attrs["reservations_refused"] == 1
+    assert_fields(
+        run,
+        start_time=[0, 20, 30, -1, -1],
+        end_time=[55, 30, 40, -1, -1],
+        segment_job=[0, 0, 1, 2],
+        segment_start=[0, 40, 20, 30],
+        segment_end=[20, 55, 30, 40],
+        planned_start=[0, 20, 10, -1, -1],
+        reservation_time=[-1, 20, -1, 20, -1],
+        reserved_start=[-1, 20, -1, -1, -1],
+        reserved=[0, 1, 0, 0, 0],
+        earliest_time=[-1, -1, -1, 30, -1],
+        reach_processors=[2, 2, 2, 0, 2],
+        run_time=[35, 10, 10, 10, 5],
+        local_work=[35 + 20 + 20],
+        suspended=1,
+        jobs_rejected=2,
+        reservations_refused=1,
+    )
     assert set(planning.COUNTS) <= set(run.attrs)
-    assert run["local_work"].values.tolist() == [35 + 20 + 20]
     as_list: Any = [-1, 20, -1, 20, -1]
-    again = simulate([replace(jobs, reserved_start=as_list)], cluster, options)
+    again = simulate([replace(jobs, reserved_start=as_list)], cluster, TENS)
     assert run.identical(again)
     results.write(run, tmp_path / "run.nc")
     verify(results.read(tmp_path / "run.nc"))
 
 
-def test_mistakes_of_workloads_are_named() -> None:
-    jobs = workload("a", (0, 35, 10, 1))
-    cluster, options = Cluster(processors=1), Calendars(slots=HALF_HOUR)
-    pair = [Cluster(name="a", processors=1), Cluster(name="b", processors=1)]
-    with pytest.raises(ConfigurationError, match="3 workloads for 1 clusters; give one"):
-        simulate([jobs, jobs, jobs], cluster, options)
-    with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters; give one"):
-        simulate([jobs], pair, options)
-    with pytest.raises(ConfigurationError, match="1 jobs are submitted at no cluster"):
-        simulate([jobs, jobs, jobs], pair, options)
-    with pytest.raises(ConfigurationError, match="1 jobs are submitted at no cluster"):
-        simulate(jobs, pair, options)
-    with pytest.raises(WorkloadError, match="no jobs to simulate"):
-        simulate([workload("b")], cluster, options)
-    for wrong in (np.array([450, 450]), np.array([450.0])):
-        with pytest.raises(WorkloadError, match=r"column reserved_start has shape .* for each of the 1 jobs"):
-            replace(jobs, reserved_start=wrong)
-    with pytest.raises(ConfigurationError, match="estimates is 'best'"):
-        simulate([jobs], cluster, options, estimates="best")  # type: ignore[arg-type]
-    for wrong_tree in (cluster, Manager(name="top", children=pair[::-1])):
-        with pytest.raises(ConfigurationError, match=r"managers: the leaves are .* in their order: a, b"):
-            simulate([jobs, jobs], pair, replace(options, managers=wrong_tree))
+LISTED = workload("a", (0, 35, 10, 1))
+SINGLE = Cluster(processors=1)
+PAIR = [Cluster(name="a", processors=1), Cluster(name="b", processors=1)]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "clusters", "options", "parts"),
+    [
+        ([LISTED] * 3, SINGLE, {}, ["3 workloads for 1 clusters; give one"]),
+        ([LISTED], PAIR, {}, ["1 workloads for 2 clusters; give one"]),
+        ([LISTED] * 3, PAIR, {}, ["1 jobs are submitted at no cluster"]),
+        (LISTED, PAIR, {}, ["1 jobs are submitted at no cluster"]),
+        ([workload("b")], SINGLE, {}, ["no jobs to simulate"]),
+        ([LISTED], SINGLE, {"estimates": "best"}, ["estimates is 'best'"]),
+        *(
+            ([LISTED] * 2, PAIR, {"managers": tree}, ["managers: the leaves are", "in their order: a, b"])
+            for tree in (SINGLE, Manager(name="top", children=PAIR[::-1]))
+        ),
+    ],
+)
+def test_mistakes_of_workloads_are_named(
+    jobs: Any, clusters: Any, options: dict[str, Any], parts: list[str]
+) -> None:
+    with refused(*parts, error=GridschedError):
+        simulate(jobs, clusters, with_slots(managers=options.pop("managers", None)), **options)
+
+
+@pytest.mark.parametrize("wrong", [np.array([450, 450]), np.array([450.0])])
+def test_columns_of_requested_starts_are_whole_numbers(wrong: NDArray[Any]) -> None:
+    with refused("column reserved_start has shape", "for each of the 1 jobs", error=WorkloadError):
+        replace(LISTED, reserved_start=wrong)
 
 
 def test_submit_times_and_boundaries_share_an_axis() -> None:
     """Slots begin at multiples of the fundamental slot, also where a log does not begin at 0."""
-    jobs = workload("a", (1003, 5, 5, 1))
-    options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
-    run = simulate([jobs], Cluster(processors=1), options, align="none")
+    run = simulate([workload("a", (1003, 5, 5, 1))], SINGLE, TENS, align="none")
     assert run["start_time"].values.tolist() == [1010]
 
 
 def test_requested_starts_move_with_submit_times() -> None:
     """They are on the clock of their workload; -1 stays -1."""
     jobs = workload("a", (1000, 5, 5, 1), (1004, 5, 5, 1), reserved_start=np.array([-1, 1030]))
-    options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
-    run = simulate([jobs], Cluster(processors=1), options)
-    assert run["submit_time"].values.tolist() == [0, 4]
-    assert run["reservation_time"].values.tolist() == [-1, 30]
-    assert run["start_time"].values.tolist() == [0, 30]
+    run = simulate([jobs], SINGLE, TENS)
+    assert_fields(run, submit_time=[0, 4], reservation_time=[-1, 30], start_time=[0, 30])
 
 
 def test_functions_are_recorded_by_name() -> None:

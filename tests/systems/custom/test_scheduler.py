@@ -20,6 +20,7 @@ from gridsched.simulation import simulate
 from gridsched.systems.custom.scheduler import load_scheduler
 from tests.oracles.local import Job
 from tests.support import strategies
+from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 from tests.systems.custom.schedulers import (
     CompiledEasy,
@@ -228,9 +229,7 @@ def test_a_class_in_a_file_is_a_scheduler(place: str) -> None:
     jobs = gs.synthesise("M3", jobs=100, seed=2)
     run = simulate(jobs, 1152, place)
     gs.verify(run)
-    assert run.attrs["scheme"] == "Limited"
-    assert run.attrs["parameter_depth"] == 3
-    assert run.attrs["scheduler_source"] == "limited.py:Limited"
+    assert_fields(run, scheme="Limited", parameter_depth=3, scheduler_source="limited.py:Limited")
     assert len(run.attrs["scheduler_checksum"]) == 64
 
 

@@ -6,23 +6,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle as engine_lifecycles
 from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
-from gridsched.engine.records import FOREVER, JOB
+from gridsched.engine.records import FOREVER
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Stay
-from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import DynamicSchedule
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.systems.job_outcomes import dependents_of, outages_of
@@ -31,18 +33,21 @@ from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
 from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
+from tests.support.fields import assert_fields, field
 from tests.systems.dynamic_grid.test_scheduler import (
     COMPOSED,
-    SIMPLE,
     Case,
+    Change,
     cases,
     changed,
+    grid,
     job,
-    local_policy,
     names_of,
     of_engine,
     of_oracle,
     oracle,
+    schedule,
+    where,
 )
 
 KINDS = {
@@ -133,16 +138,23 @@ def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCa
     return FailureCase(case, clusters, lifecycles, local)
 
 
-def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Lifecycles:
-    """Lifecycles as the engine has them."""
+def dependencies(lifecycles: Sequence[Life], own: Sequence[int]) -> NDArray[np.void]:
+    """Dependencies among some of the jobs, by their indices there."""
     needs = [
-        (j, on, int(KINDS[kind]), delay)
-        for j, life in enumerate(lifecycles)
-        for on, kind, delay in life.needs
+        (own.index(j), own.index(on), KINDS[kind], delay)
+        for j in own
+        for on, kind, delay in lifecycles[j].needs
+        if on in own
     ]
     table = np.zeros(len(needs), DEPENDENCY)
     for name, values in zip(("job", "on", "kind", "delay"), zip(*needs, strict=True), strict=False):
         table[name] = values
+    return table
+
+
+def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Lifecycles:
+    """Lifecycles as the engine has them."""
+    table = dependencies(lifecycles, range(len(lifecycles)))
     jobs = np.zeros(len(lifecycles), LIFE)
     jobs["submit"] = [job.submit_time for job in case.jobs]
     jobs["gives_up"] = [FOREVER if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
@@ -152,20 +164,8 @@ def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Li
 
 
 def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.Lifecycles]:
-    case = failing.case
-    names = names_of(len(case.processors))
-    lifecycles = life_records(case, failing.lifecycles)
-    done = schedule_dynamic_grid(
-        np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in case.jobs], JOB),
-        np.array([GRID if j.home is None else j.home for j in case.jobs], np.int64),
-        failing.clusters,
-        graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges]),
-        case.options,
-        case.membership,
-        policies=[local_policy(failing.local)] * len(names),
-        overrun=case.overrun,
-        lifecycles=lifecycles,
-    )
+    lifecycles = life_records(failing.case, failing.lifecycles)
+    done = schedule(failing.case, failing.local, clusters=failing.clusters, lifecycles=lifecycles)
     return done, lifecycles
 
 
@@ -213,15 +213,6 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
 def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
     """Some of the jobs, with those of their dependencies that are among them."""
     jobs, lifecycles = [failing.case.jobs[j] for j in own], [failing.lifecycles[j] for j in own]
-    needs = [
-        (own.index(j), own.index(on), int(KINDS[kind]), delay)
-        for j, life in zip(own, lifecycles, strict=True)
-        for on, kind, delay in life.needs
-        if on in own
-    ]
-    table = np.zeros(len(needs), DEPENDENCY)
-    for name, values in zip(("job", "on", "kind", "delay"), zip(*needs, strict=True), strict=False):
-        table[name] = values
     return Workload(
         name="users",
         submit_time=np.array([each.submit_time for each in jobs]),
@@ -232,7 +223,7 @@ def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
         gives_up_time=np.array(
             [-1 if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
         ),
-        dependencies=table,
+        dependencies=dependencies(failing.lifecycles, own),
     )
 
 
@@ -273,154 +264,173 @@ def down(time: int, node: str = "node0", back: int | None = None) -> list[NodeEv
 def small(
     jobs: list[DynamicJob],
     events: Sequence[Sequence[NodeEvent]],
-    options: DynamicGrid = SIMPLE,
     lifecycles: Sequence[Life] = (),
-    edges: frozenset[tuple[int, int]] = frozenset({(0, 1)}),
-    **cluster: Any,
-) -> xr.Dataset:
-    """A verified run on clusters of four processors, a node each."""
-    clusters = [Cluster(name=f"c{i}", processors=4, events=own, **cluster) for i, own in enumerate(events)]
-    case = Case(jobs, [4] * len(clusters), set(edges) if len(clusters) > 1 else set(), {}, options)
-    run = run_of(FailureCase(case, clusters, list(lifecycles) or [Life()] * len(jobs), "fcfs"))
+    *,
+    cluster: dict[str, Any] | None = None,
+    **options: Any,
+) -> FailureCase:
+    """Jobs on neighbours of four processors, a node each; `options` are those of the scheduler."""
+    clusters = [
+        Cluster(name=f"c{i}", processors=4, events=own, **(cluster or {})) for i, own in enumerate(events)
+    ]
+    edges = [(0, 1)] if len(clusters) > 1 else []
+    case = grid(jobs, [4] * len(clusters), edges, **options)
+    return FailureCase(case, clusters, list(lifecycles) or [Life()] * len(jobs), "fcfs")
+
+
+WINDOW = NodeEvent(time=0, node="node1", kind="maintenance", start=8, end=20)
+DRAINED = [NodeEvent(time=2, node="node0", kind="drain"), NodeEvent(time=20, node="node0", kind="resume")]
+SAVING = {"checkpoint_interval": 2}
+WORKED: dict[str, tuple[FailureCase, dict[str, Any]]] = {
+    # Checkpoints are at 3 and 7 s, a second each; at 9 s, 6 of 10 s of work are saved
+    "killed local job goes on from its checkpoint": (
+        small(
+            [job(0, 10, 2, 0)],
+            [down(9, back=9)],
+            delta_t=None,
+            cluster={"checkpoint_interval": 3, "checkpoint_cost": 1},
+        ),
+        {"executions": [(0, 0, 9, 1), (0, 9, 14, 0)], "lost_work": [2 * 3]},
+    ),
+    # The first two jobs share the cluster; a processor of the second one is out from 3 to 4 s
+    **{
+        f"place of a killed local job: {requeue}": (
+            small(
+                [job(0, 13, 2, 0), job(0, 10, 2, 0), job(1, 5, 4, 0)],
+                [down(3, "node2", back=4)],
+                delta_t=None,
+                cluster={"requeue": requeue},
+            ),
+            {"end_time": ends, "fate": [Fate.COMPLETED, fate, Fate.COMPLETED]},
+        )
+        for requeue, ends, fate in (
+            ("place", [13, 14, 19], Fate.COMPLETED),
+            ("end", [13, 28, 18], Fate.COMPLETED),
+            ("lost", [13, 3, 18], Fate.LOST),
+        )
+    },
+    "grid job that loses its site begins anew elsewhere": (
+        small([job(0, 20, 4)], [down(5), []]),
+        {"executions": [(0, 0, 5, 1), (1, 5, 25, 0)]},
+    ),
+    "grid job that loses its site goes on from its last checkpoint, after 4 s of work": (
+        small([job(0, 20, 4)], [down(5), []], cluster=SAVING),
+        {"executions": [(0, 0, 5, 1), (1, 5, 21, 0)]},
+    ),
+    # A local job makes it move after 5 s, its new site fails at 8 s, and the local job ends at 15 s
+    **{
+        f"grid job keeps what it had done before it moved: {checkpoint}": (
+            small([job(0, 20, 4), job(5, 10, 4, 0)], [[], down(8)], prefer="migrate", checkpoint=checkpoint),
+            {"executions": [(0, 0, 5, 0), (0, 5, 15, 0), (0, 15, end, 0), (1, 5, 8, 1)]},
+        )
+        for checkpoint, end in ((True, 30), (False, 35))
+    },
+    "grid job that loses one of its sites stops on all": (
+        small([job(0, 20, 8)], [down(5, back=6), []]),
+        {"executions": [(0, 0, 5, 1), (0, 6, 26, 0), (1, 0, 5, 1), (1, 6, 26, 0)]},
+    ),
+    "who is hit has the lowest processors that were free": (
+        small([job(0, 20, 1), job(0, 20, 2), job(0, 20, 1)], [down(5, "node2")]),
+        {"killed": [0, 1, 0]},
+    ),
+    # The second cluster is down: the first one alone cannot hold the job before it is back
+    "closed processors are not offered": (
+        small([job(1, 5, 6)], [[], down(0, "*", back=9)]),
+        {"start_time": [9]},
+    ),
+    # Supersteps end at 3, 6, 9 s; the window begins at 8 s
+    "grid tasks leave before maintenance without loss": (
+        small([job(0, 20, 3)], [[WINDOW], []], superstep=3),
+        {"executions": [(0, 0, 6, 0), (1, 6, 20, 0)], "executions_killed": 0, "migrations": [1]},
+    ),
+    "local job is killed by maintenance": (
+        small([job(0, 10, 4, 0)], [[WINDOW]], delta_t=None),
+        {"executions": [(0, 0, 8, 1), (0, 20, 30, 0)]},
+    ),
+    "drained processors are left and not taken": (
+        small([job(0, 10, 4, 0), job(1, 5, 4, 0)], [DRAINED], delta_t=None),
+        {"start_time": [0, 20], "executions_killed": 0},
+    ),
+    # The whole cluster is down, and its first job may not wait
+    "killed local job may go to the grid": (
+        small([job(0, 10, 2, 0)], [down(4, "*"), []], cluster=SAVING),
+        {"executions": [(0, 0, 4, 1), (1, 4, 10, 0)], "sent_time": [4]},
+    ),
+    **{
+        f"users give up in the queue of {home}": (
+            small(
+                [job(0, 10, 4, 0), job(0, 10, 4, 1), job(1, 5, 4, home), job(2, 5, 4, home)],
+                [[], []],
+                [Life(), Life(), Life(gives_up=6), Life()],
+                delta_t=None,
+            ),
+            {"by submit time": [(0, 0, 0), (0, 0, 0), (1, -1, Fate.GAVE_UP), (2, 10, 0)]},
+        )
+        for home in (None, 0)
+    },
+    "job that was suspended does not give up": (
+        small([job(0, 20, 4), job(5, 10, 4, 0)], [[]], [Life(gives_up=8), Life()]),
+        {"fate": [0, 0]},
+    ),
+    "job that was killed does not give up": (
+        small([job(0, 10, 4, 0)], [down(5, back=9)], [Life(gives_up=7)], delta_t=None),
+        {"fate": [0]},
+    ),
+    "jobs enter when they are eligible": (
+        small(
+            [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)],
+            [[]],
+            [Life(failed=True), Life(needs=((0, "any", 3),)), Life(needs=((0, "ok", 0),))],
+        ),
+        {"start_time": [0, 13, -1], "fate": [0, 0, Fate.NEVER_ELIGIBLE], "eligible_time": [0, 13, ANY]},
+    ),
+}
+"""Cases with what comes out: variables of the run, and of each segment cluster, start, end and whether it
+was killed."""
+
+
+@pytest.mark.parametrize(("failing", "expected"), WORKED.values(), ids=WORKED)
+def test_conformance_worked_example(failing: FailureCase, expected: dict[str, Any]) -> None:
+    run = run_of(failing)
     verify(run)
-    return run
 
+    def rows(*names: str) -> list[tuple[int, ...]]:
+        return sorted(zip(*(run[name].values.tolist() for name in names), strict=True))
 
-def executions(run: xr.Dataset) -> list[tuple[int, ...]]:
-    """Cluster, start, end and whether it was killed, of each segment."""
-    names = ("cluster", "start", "end", "killed")
-    return sorted(zip(*(run[f"segment_{name}"].values.tolist() for name in names), strict=True))
-
-
-def test_conformance_killed_local_job_goes_on_from_its_checkpoint() -> None:
-    """Checkpoints are at 3 and 7 s, a second each; at 9 s, 6 of 10 s of work are saved."""
-    saving: dict[str, Any] = {"checkpoint_interval": 3, "checkpoint_cost": 1}
-    run = small([job(0, 10, 2, 0)], [down(9, back=9)], replace(SIMPLE, delta_t=None), **saving)
-    assert executions(run) == [(0, 0, 9, 1), (0, 9, 14, 0)]
-    assert run["lost_work"].values.tolist() == [2 * 3]
+    found = {
+        **{name: field(run, name) for name in {*run.variables, *run.attrs}},
+        "executions": rows("segment_cluster", "segment_start", "segment_end", "segment_killed"),
+        "by submit time": rows("submit_time", "start_time", "fate"),
+    }
+    assert_fields(found, **expected)
 
 
 @pytest.mark.parametrize(
-    ("requeue", "ends"), [("place", [13, 14, 19]), ("end", [13, 28, 18]), ("lost", [13, 3, 18])]
+    ("change", "complaint"),
+    [
+        (lambda run: changed(run, "closure_start", 0, 6), "no processor fails"),
+        (lambda run: changed(run, "cluster_checkpoint_interval", 0, 0), "does not do the work"),
+        (lambda run: where(run, "segment_killed", run["segment_killed"], 0), "work"),
+    ],
 )
-def test_conformance_place_of_a_killed_local_job(requeue: Any, ends: list[int]) -> None:
-    """The first two jobs share the cluster; a processor of the second one is out from 3 to 4 s."""
-    jobs = [job(0, 13, 2, 0), job(0, 10, 2, 0), job(1, 5, 4, 0)]
-    run = small(jobs, [down(3, "node2", back=4)], replace(SIMPLE, delta_t=None), requeue=requeue)
-    assert run["end_time"].values.tolist() == ends
-    assert run["fate"].values[1] == (Fate.LOST if requeue == "lost" else Fate.COMPLETED)
-
-
-@pytest.mark.parametrize(("interval", "end"), [(0, 25), (2, 21)])
-def test_conformance_grid_job_that_loses_its_site_goes_on_elsewhere(interval: int, end: int) -> None:
-    """From its last checkpoint, after 4 s of work, or anew."""
-    run = small([job(0, 20, 4)], [down(5), []], checkpoint_interval=interval)
-    assert executions(run) == [(0, 0, 5, 1), (1, 5, end, 0)]
-
-
-def test_conformance_grid_job_keeps_what_it_had_done_before_it_moved() -> None:
-    """A local job makes it move after 5 s, its new site fails at 8 s, and the local job ends at 15 s."""
-    jobs = [job(0, 20, 4), job(5, 10, 4, 0)]
-    options = replace(SIMPLE, prefer="migrate")
-    run = small(jobs, [[], down(8)], options)
-    assert executions(run) == [(0, 0, 5, 0), (0, 5, 15, 0), (0, 15, 30, 0), (1, 5, 8, 1)]
-    anew = small(jobs, [[], down(8)], replace(options, checkpoint=False))
-    assert executions(anew)[-2:] == [(0, 15, 35, 0), (1, 5, 8, 1)]
-
-
-def test_conformance_grid_job_that_loses_one_of_its_sites_stops_on_all() -> None:
-    run = small([job(0, 20, 8)], [down(5, back=6), []])
-    assert executions(run) == [(0, 0, 5, 1), (0, 6, 26, 0), (1, 0, 5, 1), (1, 6, 26, 0)]
-
-
-def test_conformance_who_is_hit_has_the_lowest_processors_that_were_free() -> None:
-    run = small([job(0, 20, 1), job(0, 20, 2), job(0, 20, 1)], [down(5, "node2")])
-    assert run["killed"].values.tolist() == [0, 1, 0]
-
-
-def test_conformance_closed_processors_are_not_offered() -> None:
-    """The second cluster is down: the first one alone cannot hold the job before it is back."""
-    run = small([job(1, 5, 6)], [[], down(0, "*", back=9)])
-    assert run["start_time"].values.tolist() == [9]
-
-
-def test_conformance_grid_tasks_leave_before_maintenance_without_loss() -> None:
-    """Supersteps end at 3, 6, 9 s; the window begins at 8 s."""
-    window = NodeEvent(time=0, node="node1", kind="maintenance", start=8, end=20)
-    run = small([job(0, 20, 3)], [[window], []], replace(SIMPLE, superstep=3))
-    assert executions(run) == [(0, 0, 6, 0), (1, 6, 20, 0)]
-    assert (run.attrs["executions_killed"], int(run["migrations"].sum())) == (0, 1)
-
-
-def test_conformance_local_job_is_killed_by_maintenance() -> None:
-    window = NodeEvent(time=0, node="node1", kind="maintenance", start=8, end=20)
-    run = small([job(0, 10, 4, 0)], [[window]], replace(SIMPLE, delta_t=None))
-    assert executions(run) == [(0, 0, 8, 1), (0, 20, 30, 0)]
-
-
-def test_conformance_drained_processors_are_left_and_not_taken() -> None:
-    events = [NodeEvent(time=2, node="node0", kind="drain"), NodeEvent(time=20, node="node0", kind="resume")]
-    run = small([job(0, 10, 4, 0), job(1, 5, 4, 0)], [events], replace(SIMPLE, delta_t=None))
-    assert run["start_time"].values.tolist() == [0, 20]
-    assert run.attrs["executions_killed"] == 0
-
-
-def test_conformance_killed_local_job_may_go_to_the_grid() -> None:
-    """The whole cluster is down, and its first job may not wait."""
-    run = small([job(0, 10, 2, 0)], [down(4, "*"), []], checkpoint_interval=2)
-    assert executions(run) == [(0, 0, 4, 1), (1, 4, 10, 0)]
-    assert run["sent_time"].values.tolist() == [4]
-
-
-@pytest.mark.parametrize("home", [None, 0])
-def test_conformance_users_give_up_in_local_queues_and_in_nj(home: int | None) -> None:
-    jobs = [job(0, 10, 4, 0), job(0, 10, 4, 1), job(1, 5, 4, home), job(2, 5, 4, home)]
-    lifecycles = [Life(), Life(), Life(gives_up=6), Life()]
-    run = small(jobs, [[], []], replace(SIMPLE, delta_t=None), lifecycles)
-    waiting = run["submit_time"].values.tolist().index(1)
-    assert run["fate"].values[waiting] == int(Fate.GAVE_UP)
-    assert sorted(run["start_time"].values.tolist()) == [-1, 0, 0, 10]
-
-
-def test_conformance_job_that_was_suspended_or_killed_does_not_give_up() -> None:
-    jobs = [job(0, 20, 4), job(5, 10, 4, 0)]
-    run = small(jobs, [[]], lifecycles=[Life(gives_up=8), Life()])
-    assert run["fate"].values.tolist() == [0, 0]
-    killed = small([job(0, 10, 4, 0)], [down(5, back=9)], replace(SIMPLE, delta_t=None), [Life(gives_up=7)])
-    assert killed["fate"].values.tolist() == [0]
-
-
-def test_conformance_jobs_enter_when_they_are_eligible() -> None:
-    jobs = [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)]
-    lifecycles = [Life(failed=True), Life(needs=((0, "any", 3),)), Life(needs=((0, "ok", 0),))]
-    run = small(jobs, [[]], lifecycles=lifecycles)
-    assert run["start_time"].values.tolist() == [0, 13, -1]
-    assert run["eligible_time"].values.tolist()[:2] == [0, 13]
-    assert run["fate"].values.tolist() == [0, 0, int(Fate.NEVER_ELIGIBLE)]
-
-
-def test_broken_kills_are_found() -> None:
-    run = small([job(0, 20, 4)], [down(5, back=50), []], checkpoint_interval=2)
-    killed = int(np.argmax(run["segment_killed"].values))
-    elsewhere = changed(run, "closure_start", 0, 6)
-    assert any("no processor fails" in line for line in dynamic_violations(elsewhere))
-    unsaved = changed(run, "cluster_checkpoint_interval", 0, 0)
-    assert any("does not do the work" in line for line in dynamic_violations(unsaved))
-    whole = changed(run, "segment_killed", killed, 0)
-    assert any("within a superstep" in line or "work" in line for line in dynamic_violations(whole))
+def test_broken_kills_are_found(change: Change, complaint: str) -> None:
+    run = run_of(small([job(0, 20, 4)], [down(5, back=50), []], cluster=SAVING))
+    verify(run)
+    assert any(complaint in line for line in dynamic_violations(change(run)))
 
 
 def test_conformance_a_cluster_has_left_when_tasks_have_left_its_drained_nodes() -> None:
     """The tasks are on their way for a second, on a processor that is drained."""
-    cluster = Cluster(name="c1", processors=1, events=[NodeEvent(time=2, node="node0", kind="drain")])
-    case = Case(
+    drained = [NodeEvent(time=2, node="node0", kind="drain")]
+    clusters = [Cluster(name="c0", processors=4), Cluster(name="c1", processors=1, events=drained)]
+    case = grid(
         [job(0, 3, 4, 0), job(0, 20, 1)],
         [4, 1],
-        {(0, 1)},
-        {"c1": [Stay(begin=0, end=5)]},
-        replace(SIMPLE, migration_cost=0.3, release="moved"),
+        [(0, 1)],
+        members={"c1": [Stay(begin=0, end=5)]},
+        migration_cost=0.3,
+        release="moved",
     )
-    clusters = [Cluster(name="c0", processors=4), cluster]
     done, _ = scheduled(FailureCase(case, clusters, [Life()] * 2, "fcfs"))
     left = done.grid.events[done.grid.events["kind"] == dynamic_state.LEAVE]
     assert left[["cluster", "time", "done"]].tolist() == [(1, 5, 6)]

@@ -24,6 +24,7 @@ from gridsched.workloads import Workload
 from tests.oracles import grid as naive_grid
 from tests.oracles.grid import GridCluster, GridJob
 from tests.support import strategies
+from tests.support.fields import assert_fields
 from tests.systems.superscheduler.test_scheduler import SCHEMES, platform, run, with_one_score
 
 FORMS: tuple[IdealForm, ...] = ("fcfs", "srpt")
@@ -180,21 +181,23 @@ def two_workloads() -> list[Workload]:
 def test_workloads_become_a_dataset(tmp_path: Path) -> None:
     first_come = simulate(two_workloads(), [NORTH, SOUTH], "ideal-fcfs")
     # Submitted at 0 (twice), 1, 4 and 9 s.
-    assert first_come["submit_time"].values.tolist() == [0, 0, 1, 4, 9]
-    assert first_come["start_time"].values.tolist() == [0, 2, 2.5, -1, 9]
-    assert first_come["end_time"].values.tolist() == [2, 2.5, 4, -1, 9]
+    assert_fields(
+        first_come, submit_time=[0, 0, 1, 4, 9], start_time=[0, 2, 2.5, -1, 9], end_time=[2, 2.5, 4, -1, 9]
+    )
     shortest = simulate(two_workloads(), [NORTH, SOUTH], "ideal-srpt")
-    assert shortest["start_time"].values.tolist() == [0.5, 0, 2.5, -1, 9]
-    assert shortest["end_time"].values.tolist() == [2.5, 0.5, 4, -1, 9]
+    assert_fields(shortest, start_time=[0.5, 0, 2.5, -1, 9], end_time=[2.5, 0.5, 4, -1, 9])
 
-    assert first_come["home_cluster"].values.tolist() == [0, 1, 0, 1, 1]
-    assert first_come["run_time"].values.tolist() == [8, 2, 3, 1, 0]
-    assert first_come["processors"].values.tolist() == [2, 4, 4, 9, 1]
-    assert first_come["job_number"].values.tolist() == [5, 1, 6, 2, 3]
-    assert first_come["cluster"].values.tolist() == ["north", "south"]
-    assert first_come["cluster_processors"].values.tolist() == [4, 8]
-    assert first_come["cluster_speed"].values.tolist() == [2, 1]
-    assert first_come.attrs["scheme"] == "ideal-fcfs"
+    assert_fields(
+        first_come,
+        home_cluster=[0, 1, 0, 1, 1],
+        run_time=[8, 2, 3, 1, 0],
+        processors=[2, 4, 4, 9, 1],
+        job_number=[5, 1, 6, 2, 3],
+        cluster=["north", "south"],
+        cluster_processors=[4, 8],
+        cluster_speed=[2, 1],
+        scheme="ideal-fcfs",
+    )
     assert shortest.attrs["scheme"] == "ideal-srpt"
     assert first_come.attrs["jobs_rejected"] == 1
     assert first_come.attrs["left_out: a: no processors"] == 2

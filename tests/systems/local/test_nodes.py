@@ -30,6 +30,7 @@ from gridsched.workloads.dependencies import (
     with_preceding_jobs,
 )
 from tests.oracles import nodes as oracle
+from tests.support.fields import assert_fields
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
 
@@ -106,8 +107,7 @@ def test_jobs_that_no_node_can_hold_are_rejected_by_reason() -> None:
         limits=[Limit(processors=4)],
     )
     run = verified(jobs, cluster)
-    assert run["fate"].values.tolist() == [COMPLETED, COMPLETED, REJECTED, COMPLETED, REJECTED]
-    assert run.attrs["jobs_rejected"] == 2
+    assert_fields(run, fate=[COMPLETED, COMPLETED, REJECTED, COMPLETED, REJECTED], jobs_rejected=2)
     # memory of two nodes for the second, a GPU of each of two nodes for the fourth
     assert sorted(run["piece_node"].values[run["piece_segment"].values == 1]) == [0, 1]
     assert run.attrs["rejected: larger than the nodes that it may use"] == 1
@@ -187,8 +187,7 @@ def test_so_many_tasks_of_an_array_run_at_once() -> None:
         array_limit=[2, 2, 2, 2, -1, -1, -1],
     )
     run = verified(jobs, gs.Cluster(processors=16), "fcfs")
-    assert run["start_time"].values.tolist() == [0, 0, 10, 20, 0, 0, 0]
-    assert run["limit_jobs"].values.tolist() == [2]
+    assert_fields(run, start_time=[0, 0, 10, 20, 0, 0, 0], limit_jobs=[2])
     spoiled = run.copy(deep=True)
     spoiled["limit_jobs"][0] = 1
     with pytest.raises(ScheduleError, match="limit"):
@@ -279,9 +278,7 @@ def test_what_becomes_of_jobs_on_failing_nodes(
     options: dict[str, Any], ends: list[int], fates: list[int]
 ) -> None:
     run = verified(TWO, _failing(**options), "fcfs")
-    assert run["end_time"].values.tolist() == ends
-    assert run["fate"].values.tolist() == fates
-    assert run["killed"].values.tolist() == [1, 0]
+    assert_fields(run, end_time=ends, fate=fates, killed=[1, 0])
 
 
 def test_pending_jobs_whose_node_fails_wait_for_it_go_elsewhere_or_never_run() -> None:
@@ -371,9 +368,12 @@ def test_dependencies_are_met_in_time_or_never() -> None:
         ),
     )
     run = verified(jobs, gs.Cluster(processors=8))
-    assert run["start_time"].values.tolist() == [0, 1, 107, -1, -1, 5]
-    assert run["fate"].values.tolist() == [0, 0, 0, NEVER_ELIGIBLE, NEVER_ELIGIBLE, 0]
-    assert run.attrs["jobs_never_eligible"] == 2
+    assert_fields(
+        run,
+        start_time=[0, 1, 107, -1, -1, 5],
+        fate=[0, 0, 0, NEVER_ELIGIBLE, NEVER_ELIGIBLE, 0],
+        jobs_never_eligible=2,
+    )
 
 
 def test_who_waits_for_the_start_of_a_job_that_is_never_eligible_is_not_either() -> None:
@@ -556,8 +556,8 @@ def test_summaries_count_who_gave_up_and_what_was_lost() -> None:
     run = verified(jobs, gs.Cluster(processors=4, processors_per_node=4, events=[down, up]), "fcfs")
     assert run["start_time"].values.tolist() == [0, -1, 160]
     summary = gs.summarise(run)
-    assert float(summary["gave_up_share"]) == pytest.approx(1 / 3)
-    assert float(summary["killed"]) == 1
-    assert float(summary["extra_work_share"]) == pytest.approx(40 / 150)
+    assert_fields(
+        summary, gave_up_share=pytest.approx(1 / 3), killed=1, extra_work_share=pytest.approx(40 / 150)
+    )
     # two wait until the second gives up at 30, one until it starts at 160, of 210 s
     assert float(summary["queue_length_mean"]) == pytest.approx((2 * 30 + 130) / 210)

@@ -25,6 +25,7 @@ from gridsched.workloads.estimates import with_prediction_errors
 from tests.oracles.local import Policy
 from tests.oracles.multicluster import InterruptedJob, InterruptedMulticluster, Outage, Resize, Site
 from tests.oracles.users import NEVER
+from tests.support.fields import assert_fields
 from tests.systems.multicluster.test_scheduler import (
     CASES,
     CLUSTERS,
@@ -384,8 +385,7 @@ def test_a_checkpoint_goes_with_its_job_to_a_faster_cluster(local: str) -> None:
     run = planned([(0, 3, 4), (0, 10, 2)], [down, fast], local)
     assert segments(run) == [(0, 1, 0, 6), (1, 0, 0, 4), (1, 1, 6, 20)]
     # 20 s on the second one, less the 6 s that the checkpoint is worth there
-    assert run["run_time"].values.tolist() == [6, 3 + 14]
-    assert run["extra_work"].values.tolist() == [0, 2]
+    assert_fields(run, run_time=[6, 3 + 14], extra_work=[0, 2])
 
 
 @pytest.mark.parametrize("local", ["seed", "easy", "conservative"])
@@ -427,9 +427,7 @@ def test_collected_jobs_leave_too() -> None:
     run = simulate(workload, Cluster(processors=1), Multicluster(local="seed"), times="unit")
     verify(run)
     # the third job is collected while the second waits
-    assert run["round_time"].values.tolist() == [0, 5]
-    assert run["start_time"].values.tolist() == [0, 5, -1, 10]
-    assert float(run["queue_mean"]) == (2 - 1) / 2
+    assert_fields(run, round_time=[0, 5], start_time=[0, 5, -1, 10], queue_mean=(2 - 1) / 2)
 
 
 @pytest.mark.parametrize("local", ["seed", "easy"])

@@ -20,6 +20,7 @@ from gridsched.systems.multicluster.muscle import Backlog, allocate, composition
 from gridsched.systems.multicluster.titan import Coding, Titan, Weights, starts, stream
 from tests.oracles import packing as naive_packing
 from tests.oracles.packing import NaiveCluster, NaiveSeed
+from tests.support.fields import assert_fields
 
 SIZES = [2, 1, 4, 3, 1, 2]
 RUN_TIMES = [2, 4, 4, 6, 2, 4]
@@ -279,19 +280,15 @@ def test_the_example_of_the_paper_live() -> None:
     done = schedule_queue({"processors": SIZES, "run_time": RUN_TIMES, "deadline": due}, PAPER)
     assert done["seed_start_time"].values.tolist() == [0, 0, 0, 0, 4, 2]
     # Nothing is left to improve: no hole, nothing late, and no shorter makespan.
-    assert done["makespan"].values.tolist() == [6, 6]
-    assert done["idle_time"].values.tolist() == [0, 0]
-    assert done["over_deadline"].values.tolist() == [0, 0]
+    assert_fields(done, makespan=[6, 6], idle_time=[0, 0], over_deadline=[0, 0])
 
 
 def test_jobs_that_fit_nowhere_and_empty_queues() -> None:
     jobs = {"processors": [71, 70], "run_time": [5, 0], "deadline": [9, 9]}
     done = schedule_queue(jobs, CLUSTERS, now=7)
-    assert done["cluster_index"].values.tolist() == [-1, 1]
-    assert done["start_time"].values.tolist() == [-1, 7]
+    assert_fields(done, cluster_index=[-1, 1], start_time=[-1, 7])
     # A job takes at least a second.
-    assert done["end_time"].values.tolist() == [-1, 8]
-    assert done.attrs["jobs_rejected"] == 1
+    assert_fields(done, end_time=[-1, 8], jobs_rejected=1)
     empty = schedule_queue({name: [] for name in jobs}, CLUSTERS)
     assert empty.sizes["job"] == 0
     assert empty["comprehensive_performance"].values.tolist() == [0, 0]

@@ -18,6 +18,7 @@ from gridsched.verification import verify
 from gridsched.workloads.table import Workload
 from tests.oracles.grid import GridCluster, request_on_several
 from tests.oracles.local import POLICIES, Job
+from tests.support.fields import assert_fields
 
 
 def workload_of(jobs: list[Job], home: list[int]) -> Workload:
@@ -107,8 +108,7 @@ def test_more_requests_do_not_make_single_processor_jobs_wait_longer() -> None:
     for k in (1, 4):
         run = simulate(workload_of(jobs, home), platform, MultipleRequests(k=k))
         waits.append(float((run["start_time"] - run["submit_time"]).mean()))
-        assert run.attrs["requests"] == 400 * k
-        assert run.attrs["requests_cancelled"] == 400 * (k - 1)
+        assert_fields(run, requests=400 * k, requests_cancelled=400 * (k - 1))
     assert waits[1] <= waits[0]
 
 
