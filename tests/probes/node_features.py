@@ -13,8 +13,8 @@ some = np.arange(60) % 3 == 0
 jobs = replace(
     jobs,
     requested_processors=np.minimum(jobs.processors, 8),
-    needed_features=some.astype(np.int64),
     home=np.zeros(60, np.int64),
+    **{"needed_features": some.astype(np.int64)},  # type: ignore[arg-type]
 )
 kinds = [
     gs.NodeType(count=8, cores=8, name="plain"),
