@@ -214,6 +214,7 @@ class Controller:
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
         suits, jobs["kind"] = _suits(jobs, machine.nodes, reach)
+        limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
         self.tables = Tables(
             jobs=jobs,
             free=np.array([machine.nodes[name] for name in ("cores", "memory", "gpus")], np.int64),
@@ -223,7 +224,17 @@ class Controller:
             reach=reach,
             suits=suits,
             suits_bits=kernels.bits_of(suits),
-            limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),
+            amounts=np.stack(
+                [
+                    np.ones(count, np.int64),
+                    *(jobs[name] for name in ("processors", "nodes")),
+                    *(jobs[name] * jobs["nodes"] for name in ("memory", "gpus")),
+                ],
+                axis=1,
+            ),
+            limits=limits,
+            most=np.stack([limits[name] for name in kernels.AMOUNTS], axis=1),
+            used=np.zeros((len(limits), len(kernels.AMOUNTS)), np.int64),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),

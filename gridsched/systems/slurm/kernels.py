@@ -48,18 +48,12 @@ JOB = np.dtype(
 NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64)])
 """What a node has."""
 
+AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
+"""What the running jobs of a group may have together."""
+
 LIMIT = np.dtype(
     [
-        ("jobs", np.int64),
-        ("processors", np.int64),
-        ("nodes", np.int64),
-        ("memory", np.int64),
-        ("gpus", np.int64),
-        ("used_jobs", np.int64),
-        ("used_processors", np.int64),
-        ("used_nodes", np.int64),
-        ("used_memory", np.int64),
-        ("used_gpus", np.int64),
+        *((name, np.int64) for name in AMOUNTS),
         ("minutes", np.int64),  # of one resource that the group may use; NEVER where that is not limited
         ("resource", np.int64),  # which one: a place in `RESOURCES`
         ("way", np.int64),  # RUNNING, SPENT or SAFE: how it is limited
@@ -67,9 +61,9 @@ LIMIT = np.dtype(
         ("promised", np.int64),  # what running jobs may still use of it [s]
     ]
 )
-"""What the running jobs of a group may have, and have."""
+"""What the running jobs of a group may have, and what they have used."""
 
-RESOURCES = ("processors", "nodes", "memory", "gpus")
+RESOURCES = AMOUNTS[1:]
 """Resources of which minutes are limited."""
 
 RUNNING, SPENT, SAFE = 0, 1, 2
@@ -97,7 +91,10 @@ class Tables(NamedTuple):
     reach: Any  # uint8[partitions, m]: nodes of each partition
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
     suits_bits: Any  # int64[kinds, words]: the same as bits
+    amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
     limits: Any  # LIMIT[...]
+    most: Any  # int64[..., 5]: `AMOUNTS` of each limit
+    used: Any  # int64[..., 5]: what the running jobs have of them
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and record
@@ -244,23 +241,12 @@ def number_of_both(one: Any, other: Any) -> int:
 
 
 @inline
-def amount_of(job: Any, resource: int) -> int:
-    """How much a job has of a resource."""
-    if resource == 0:
-        return int(job["processors"])
-    if resource == 1:
-        return int(job["nodes"])
-    each = job["memory"] if resource == 2 else job["gpus"]
-    return int(each * job["nodes"])
-
-
-@inline
-def over_minutes(group: Any, job: Any) -> bool:
+def over_minutes(group: Any, asked: int, amount: int) -> bool:
     """Whether a group has used too many minutes, or its running jobs may, for a job to start now.
 
     Like Slurm, whole minutes are compared.
     """
-    wanted = job["asked"] // 60 * amount_of(job, group["resource"])
+    wanted = asked // 60 * amount
     if wanted == 0:
         return False
     promised = group["promised"] // 60
@@ -277,15 +263,12 @@ def over_limit(t: Any, j: int) -> bool:
         which = t.limited[j, k]
         if which < 0:
             continue
-        group, job = t.limits[which], t.jobs[j]
-        if (
-            group["used_jobs"] + 1 > group["jobs"]
-            or group["used_processors"] + job["processors"] > group["processors"]
-            or group["used_nodes"] + job["nodes"] > group["nodes"]
-            or group["used_memory"] + job["memory"] * job["nodes"] > group["memory"]
-            or group["used_gpus"] + job["gpus"] * job["nodes"] > group["gpus"]
-            or (group["minutes"] < NEVER and over_minutes(group, job))
-        ):
+        for what in range(t.amounts.shape[1]):
+            if t.used[which, what] + t.amounts[j, what] > t.most[which, what]:
+                return True
+        group = t.limits[which]
+        amount = t.amounts[j, 1 + group["resource"]]
+        if group["minutes"] < NEVER and over_minutes(group, t.jobs[j]["asked"], amount):
             return True
     return False
 
@@ -295,16 +278,13 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
     """Add a job to what its groups have, or take it off."""
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
-        if which >= 0:
-            job = t.jobs[j]
-            t.limits[which]["used_jobs"] += sign
-            t.limits[which]["used_processors"] += sign * job["processors"]
-            t.limits[which]["used_nodes"] += sign * job["nodes"]
-            t.limits[which]["used_memory"] += sign * job["memory"] * job["nodes"]
-            t.limits[which]["used_gpus"] += sign * job["gpus"] * job["nodes"]
-            if t.limits[which]["minutes"] < NEVER:
-                amount = amount_of(job, t.limits[which]["resource"])
-                t.limits[which]["promised"] += sign * job["promised"] * amount
+        if which < 0:
+            continue
+        for what in range(t.amounts.shape[1]):
+            t.used[which, what] += sign * t.amounts[j, what]
+        group = t.limits[which]
+        if group["minutes"] < NEVER:
+            group["promised"] += sign * t.jobs[j]["promised"] * t.amounts[j, 1 + group["resource"]]
 
 
 @inline
@@ -382,32 +362,22 @@ def finish(t: Tables, j: int) -> None:
 # --- which nodes ----------------------------------------------------------------------------------
 
 
-@inline
-def count_of(nodes: Any) -> int:
-    """How many nodes a set has."""
-    count = 0
-    for node in range(len(nodes)):
-        count += nodes[node]
-    return count
-
-
 @noinline
 def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, job: Any) -> int:
     """Mark the usable nodes that have what a job asks for, beside what others have; how many there are."""
-    if job["whole"]:
-        for node in range(len(usable)):
-            fitting[node] = usable[node] & idle[node]
-        return int(count_of(fitting))
-    cores, memory, gpus = job["cores"], job["memory"], job["gpus"]
+    whole, cores, memory, gpus = job["whole"] != 0, job["cores"], job["memory"], job["gpus"]
     count = 0
     for node in range(len(usable)):
-        yes = (
-            usable[node] != 0
-            and alone[node] == 0
-            and free[CORES, node] >= cores
-            and free[MEMORY, node] >= memory
-            and free[GPUS, node] >= gpus
-        )
+        if whole:
+            yes = usable[node] & idle[node] != 0
+        else:
+            yes = (
+                usable[node] != 0
+                and alone[node] == 0
+                and free[CORES, node] >= cores
+                and free[MEMORY, node] >= memory
+                and free[GPUS, node] >= gpus
+            )
         fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
     return count
@@ -417,23 +387,16 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
 def runs_of(free: Any, r: Any, job: Any) -> int:
     """Runs of neighbours among the fitting nodes, and what each is worth for a job; how many there are."""
     whole, gpus, cores = job["whole"], job["gpus"], job["cores"]
-    runs, inside = 0, False
+    last = -1
     for node in range(len(r.fitting)):
         if r.fitting[node] == 0:
-            inside = False
             continue
-        if not inside:
-            r.begin[runs], r.worth[runs] = node, 0
-            runs += 1
-            inside = True
-        r.end[runs - 1] = node + 1
-        if whole:
-            r.worth[runs - 1] += 1
-        elif gpus > 0:
-            r.worth[runs - 1] += cores
-        else:
-            r.worth[runs - 1] += free[CORES, node]
-    return runs
+        if last < 0 or r.end[last] < node:
+            last += 1
+            r.begin[last], r.worth[last] = node, 0
+        r.end[last] = node + 1
+        r.worth[last] += 1 if whole else cores if gpus > 0 else free[CORES, node]
+    return last + 1
 
 
 @noinline
@@ -456,12 +419,10 @@ def choose(free: Any, r: Any, job: Any) -> None:
             if worth < 0:
                 continue
             enough = r.end[run] - r.begin[run] >= need
-            if best < 0:
-                better = True
-            elif enough:
+            if enough:
                 better = not best_enough or worth < r.worth[best]
             else:
-                better = not best_enough and worth > r.worth[best]
+                better = not best_enough and (best < 0 or worth > r.worth[best])
             if better:
                 best, best_enough = run, enough
         first, end = r.begin[best], r.end[best]
@@ -688,11 +649,11 @@ def suppose_now(t: Any, r: Any) -> None:
 
 
 @inline
-def overlaps(t: Any, r: Any, other: Any) -> bool:
-    """Whether a running job has a usable node."""
+def overlaps(t: Any, nodes: Any, other: Any) -> bool:
+    """Whether a running job has a node of a set."""
     found = False
     for i in range(other["nodes"]):
-        found |= r.usable[t.placed[other["first"] + i]] != 0
+        found |= nodes[t.placed[other["first"] + i]] != 0
     return found
 
 
@@ -711,7 +672,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
             which = t.running[k]
             other = t.jobs[which]
             k = next_on(t, r, k + 1)
-            if not overlaps(t, r, other):
+            if not overlaps(t, r.usable, other):
                 continue
             expected = other["expected"]
             if bound == 0:

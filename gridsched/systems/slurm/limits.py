@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Owner
-from gridsched.systems.slurm.kernels import LIMIT, NEVER, RESOURCES, RUNNING, SAFE, SPENT
+from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, NEVER, RESOURCES, RUNNING, SAFE, SPENT
 from gridsched.systems.slurm.priority import Shares
 
 Integers = NDArray[np.int64]
@@ -136,7 +136,7 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
 def unlimited(count: int) -> RecordArray:
     """A number of rows of limits without effect."""
     table: RecordArray = np.zeros(count, LIMIT)
-    for name in ("jobs", "processors", "nodes", "memory", "gpus", "minutes"):
+    for name in (*AMOUNTS, "minutes"):
         table[name] = NEVER
     return table
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.systems.slurm import kernels
-from gridsched.systems.slurm.kernels import NEVER, RESOURCES, RUNNING, Tables
+from gridsched.systems.slurm.kernels import NEVER, RUNNING, Tables
 from gridsched.systems.slurm.parameters import SlurmParameters
 from gridsched.systems.slurm.priority import Priorities, Resets, Usage
 
@@ -84,9 +84,6 @@ class Minutes(Usage):
         jobs["asked"] = np.where(rules.factor == 0, 0, self.whole)
         jobs["promise"] = self.whole * rules.factor
         self.left = self.whole.copy()
-        self.amounts = np.array(
-            [[kernels.amount_of(job, k) for k in range(len(RESOURCES))] for job in jobs], np.int64
-        ).reshape(-1, len(RESOURCES))
         limited = tables.limited
         self.limited = np.where((limited >= 0) & (limits["minutes"][limited] < NEVER), limited, -1)
 
@@ -154,7 +151,7 @@ class Minutes(Usage):
         """Limits of minutes of some jobs, the place of the job for each, and what it has of the resource."""
         which, column = np.nonzero(self.limited[jobs] >= 0)
         rows: Integers = self.limited[jobs[which], column]
-        return rows, which, self.amounts[jobs[which], self.tables.limits["resource"][rows]]
+        return rows, which, self.tables.amounts[jobs[which], 1 + self.tables.limits["resource"][rows]]
 
     def overdrawn(self) -> list[int]:
         """Running jobs of groups that have used up their minutes, to be killed; none with safe limits."""

@@ -71,10 +71,7 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
             continue
         if way == KILLED and now - record["start"] < p.exempt[other]:
             continue
-        within = 0
-        for i in range(record["nodes"]):
-            within |= t.reach[t.jobs[j]["partition"], t.placed[record["first"] + i]]
-        if within == 0:
+        if not overlaps(t, t.reach[t.jobs[j]["partition"]], record):
             continue
         place = count
         while place > 0 and comes_before(t, p, other, p.candidates[place - 1]):
@@ -128,21 +125,33 @@ def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
 
 
 @inline
-def is_on_chosen(t: Any, r: Any, j: int, other: int) -> bool:
-    """Whether another job has one of the nodes that are chosen for a job."""
-    found = False
+def on_chosen(t: Any, r: Any, j: int, other: int) -> int:
+    """How many of the nodes that are chosen for a job another one has."""
+    count = 0
     for i in range(t.jobs[other]["nodes"]):
         for k in range(t.jobs[j]["nodes"]):
-            found |= t.placed[t.jobs[other]["first"] + i] == r.chosen[k]
-    return found
+            count += 1 if t.placed[t.jobs[other]["first"] + i] == r.chosen[k] else 0
+    return count
 
 
 @inline
 def add_victim(p: Any, other: int, j: int) -> None:
-    """Note that a job gives way to another one."""
+    """Note that a job gives way to another one; who is to be suspended is from now on."""
+    p.suspended[other] = 1 if p.way[other] == SUSPENDED else 0
     p.victims[p.counts[VICTIMS]] = other
     p.by[p.counts[VICTIMS]] = j
     p.counts[VICTIMS] += 1
+
+
+@noinline
+def add_victims(t: Any, r: Any, p: Any, j: int, way: int, count: int) -> bool:
+    """Let the first candidates give way in one of the ways that have chosen nodes; whether any does."""
+    before = p.counts[VICTIMS]
+    for i in range(count):
+        other = p.candidates[i]
+        if p.way[other] == way and p.suspended[other] == 0 and on_chosen(t, r, j, other) > 0:
+            add_victim(p, other, j)
+    return bool(p.counts[VICTIMS] > before)
 
 
 # --- which of them do -----------------------------------------------------------------------------
@@ -160,16 +169,10 @@ def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
     if not fits:
         return KEPT
     choose(r.free, r, t.jobs[j])
-    how = SUSPENDED
-    for i in range(p.counts[CANDIDATES]):
-        other = p.candidates[i]
-        if is_on_chosen(t, r, j, other) and p.way[other] == KILLED:
-            how = KILLED
-    for i in range(p.counts[CANDIDATES]):
-        other = p.candidates[i]
-        if is_on_chosen(t, r, j, other) and p.way[other] == how and p.suspended[other] == 0:
-            add_victim(p, other, j)
-    return how
+    if add_victims(t, r, p, j, KILLED, p.counts[CANDIDATES]):
+        return KILLED
+    add_victims(t, r, p, j, SUSPENDED, p.counts[CANDIDATES])
+    return SUSPENDED
 
 
 @noinline
@@ -180,9 +183,7 @@ def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
         other = p.candidates[i]
         p.overlap[i] = 0
         if i < last and not p.settings[STRICT]:
-            for a in range(t.jobs[other]["nodes"]):
-                for b in range(t.jobs[j]["nodes"]):
-                    p.overlap[i] += 1 if t.placed[t.jobs[other]["first"] + a] == r.chosen[b] else 0
+            p.overlap[i] = on_chosen(t, r, j, other)
     p.overlap[last] = NEVER
     for i in range(1, count):
         other, overlap, place = p.candidates[i], p.overlap[i], i
@@ -204,7 +205,7 @@ def kill_for(t: Any, r: Any, p: Any, j: int) -> int:
         last = -1
         for i in range(count):
             other = p.candidates[i]
-            if last >= 0 or p.way[other] != KILLED or not overlaps(t, r, t.jobs[other]):
+            if last >= 0 or p.way[other] != KILLED or not overlaps(t, r.usable, t.jobs[other]):
                 continue
             leave_out(t, r, p, other, False)
             if would_fit(t, r, p, j):
@@ -216,10 +217,7 @@ def kill_for(t: Any, r: Any, p: Any, j: int) -> int:
         if passes > p.settings[REORDERED] + 1 or passes >= count:
             break
         reorder(t, r, p, last, j)
-    for i in range(last + 1):
-        other = p.candidates[i]
-        if p.way[other] == KILLED and is_on_chosen(t, r, j, other):
-            add_victim(p, other, j)
+    add_victims(t, r, p, j, KILLED, last + 1)
     return KILLED
 
 
@@ -273,7 +271,6 @@ def suspend_for(t: Any, r: Any, p: Any, j: int) -> int:
                 free += record["cores"]
                 awake -= 1
                 if added == 1:
-                    p.suspended[other] = 1
                     add_victim(p, other, j)
     return SUSPENDED
 
@@ -302,9 +299,6 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
             for k in range(job["nodes"]):
                 r.completing[t.placed[job["first"] + k]] += 1
             take_off(t, p.victims[i])
-    elif how == SUSPENDED:
-        for i in range(before, p.counts[VICTIMS]):
-            p.suspended[p.victims[i]] = 1
     return how == SUSPENDED
 
 
