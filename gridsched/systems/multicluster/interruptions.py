@@ -13,7 +13,8 @@ met as a failure that nobody knew: in TITAN's schedules a resource is there from
 
 from __future__ import annotations
 
-import heapq
+from bisect import insort
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,7 @@ from gridsched.systems.multicluster.managed_cluster import (
     MulticlusterJobs,
     Placed,
 )
-from gridsched.systems.multicluster.rounds import RoundsOutcome, Run
+from gridsched.systems.multicluster.rounds import RoundsOutcome, Run, first_time, take_due
 
 _COMPLETED, _LOST, _STARVED = int(Fate.COMPLETED), int(Fate.LOST), int(Fate.STARVED)
 
@@ -111,10 +112,11 @@ class FailureAwareRun(Run):
         self._places_of = np.full(len(submission), -1)
         self._places_of[accepted] = np.arange(len(accepted))
         self._entered = 0
-        self._coming: list[tuple[int, int, int]] = []
+        self._coming = deque()
         self._outages = outages_of(tuple(submission.clusters))
-        self._beginning = list(range(len(self._outages)))
-        self._ending = sorted(self._beginning, key=lambda k: int(self._outages["until"][k]))
+        begin, end = (self._outages[name].tolist() for name in ("start", "until"))
+        signs = [(time, k, sign) for times, sign in ((begin, 1), (end, -1)) for k, time in enumerate(times)]
+        self._outage_events = deque(sorted(signs))
         self._requeue = [cluster.requeue for cluster in submission.clusters]
         self._progress = Progress(jobs, tuple(submission.clusters))
         self._killed = np.zeros(len(accepted), np.int64)
@@ -128,21 +130,12 @@ class FailureAwareRun(Run):
         """When anything happens next; `FOREVER` once all jobs are done with."""
         if not self._may_start() and not any(len(cluster.running) for cluster in self.clusters):
             return FOREVER
-        times = [
+        return min(
             int(job_lifecycle.next_time(self._lifecycles)),
             *(cluster.next_instant() for cluster in self.clusters),
-        ]
-        if self._coming:
-            times.append(self._coming[0][0])
-        if self._changes:
-            times.append(self._changes[0].time)
-        if self._beginning:
-            times.append(int(self._outages["start"][self._beginning[0]]))
-        if self._ending:
-            times.append(int(self._outages["until"][self._ending[0]]))
-        if self._fitting().any():
-            times.append(self._collected_until(self._now))
-        return min(times)
+            *(first_time(queue) for queue in (self._coming, self._changes, self._outage_events)),
+            self._collected_until(self._now) if self._fitting().any() else FOREVER,
+        )
 
     def _may_start(self) -> bool:
         """Whether jobs wait somewhere, or may enter."""
@@ -178,35 +171,28 @@ class FailureAwareRun(Run):
 
     def _let_fail(self, now: int) -> set[int]:
         """Let outages begin and end; return the clusters where they do."""
-        begin, end = self._due(self._beginning, "start", now), self._due(self._ending, "until", now)
-        if not begin and not end:
+        events = take_due(self._outage_events, now)
+        if not events:
             return set()
         self._collection_end = None
-        disturbed = sorted({int(index) for index in self._outages["cluster"][[*begin, *end]]})
-        handed_back = [self._disturb(self.clusters[index], begin, end, now) for index in disturbed]
+        disturbed = {int(self._outages["cluster"][k]) for _, k, _ in events}
+        handed_back = [self._disturb(self.clusters[index], events, now) for index in sorted(disturbed)]
         self._collected = np.concatenate([*handed_back, self._collected])
-        return set(disturbed)
+        return disturbed
 
-    def _due(self, order: list[int], name: str, now: int) -> list[int]:
-        """Take the outages off a list that begin, or end, up to now."""
-        due = []
-        while order and self._outages[name][order[0]] <= now:
-            due.append(order.pop(0))
-        return due
-
-    def _disturb(self, cluster: ManagedCluster, begin: list[int], end: list[int], now: int) -> Integers:
+    def _disturb(self, cluster: ManagedCluster, events: list[tuple[int, int, int]], now: int) -> Integers:
         """Let outages of a cluster begin and end; return the jobs for which it is too small then."""
         fails = np.zeros(cluster.widest, np.bool_)
-        for rows, more in ((begin, 1), (end, -1)):
-            for row in self._outages[rows]:
-                if row["cluster"] == cluster.index:
-                    first, last = row["first"] // cluster.unit, row["end"] // cluster.unit
-                    cluster.put_out(first, last, more)
-                    fails[first:last] |= more > 0 and not row["drained"]
+        for _, k, more in events:
+            row = self._outages[k]
+            if row["cluster"] == cluster.index:
+                first, last = row["first"] // cluster.unit, row["end"] // cluster.unit
+                cluster.put_out(first, last, more)
+                fails[first:last] |= more > 0 and not row["drained"]
         killed = cluster.kill(fails, now)
         self._note_killed(cluster, killed.jobs, now)
-        again = self._let_be_killed(cluster, killed, now)
-        return cluster.rearrange(now, killed.jobs, again, at_end=self._requeue[cluster.index] == "end")
+        again, at_end = self._let_be_killed(cluster, killed, now), self._requeue[cluster.index] == "end"
+        return cluster.rearrange(now, killed.jobs, again, at_end=at_end)
 
     def _let_be_killed(self, cluster: ManagedCluster, killed: Placed, now: int) -> Integers:
         """Take away what the killed jobs have done since their last checkpoints; return who waits again."""
@@ -230,14 +216,11 @@ class FailureAwareRun(Run):
             for job in self._places_of[self._listed[:count]].tolist():
                 self.jobs.submit[job] = self.jobs.since[job] = now
                 self._left[job] = FOREVER
-                heapq.heappush(self._coming, (now + int(self._delay[job]), self._number(job), job))
+                insort(self._coming, (now + int(self._delay[job]), self._number(job), job))
             count = job_lifecycle.give_up(self._lifecycles, now, self._listed)
             if count:
                 self._let_leave(self._places_of[self._listed[:count]], now)
-        arrived = []
-        while self._coming and self._coming[0][0] <= now:
-            arrived.append(heapq.heappop(self._coming)[2])
-        self._collected = np.concatenate([self._collected, np.array(arrived, np.int64)])
+        super()._let_happen(now)
 
     def _number(self, job: int) -> int:
         """Number a job that comes after all others."""
@@ -249,8 +232,7 @@ class FailureAwareRun(Run):
         """Let jobs whose users give up wait no more, wherever they do."""
         self._left[jobs] = np.minimum(self._left[jobs], now)
         self._collected = self._collected[~np.isin(self._collected, jobs)]
-        self._coming = [each for each in self._coming if each[2] not in jobs]
-        heapq.heapify(self._coming)
+        self._coming = deque(each for each in self._coming if each[2] not in jobs)
         for cluster in self.clusters:
             own = cluster.waiting[np.isin(cluster.waiting, jobs)]
             if len(own):
@@ -268,11 +250,6 @@ class FailureAwareRun(Run):
     def _worked(self) -> Integers:
         """Seconds for which each job has worked in the end, what checkpoints have saved included."""
         return self._progress.saved + self._progress.work[self.cluster, np.arange(len(self.cluster))]
-
-    def queued(self) -> tuple[Integers, Integers, Integers]:
-        """From when on each job is waited for, and until it is handed over, and has started, or has left."""
-        handed_over = np.where(self.round >= 0, self.handed_over, self._left)
-        return self.jobs.submit, handed_over, np.where(self.start >= 0, self.start, self._left)
 
     def told(self, outcome: RoundsOutcome) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that with the outcomes of jobs, and what was out when."""

@@ -446,6 +446,8 @@ class PlannedCluster(ManagedCluster):
 
     def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
         _, free = self._releases(now)
+        if not len(self.waiting):
+            return self._plan, free, free
         start, left = starts(Coding.in_turn(self._plan.masks), self._expected[self.waiting], free, now)
         return self._plan._replace(start=start), free, left
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +42,6 @@ OWN = "policy"
 """Value of `local` that leaves each cluster its local policy."""
 
 
-class Round(NamedTuple):
-    """What is recorded of a round: lists have one entry a cluster."""
-
-    time: int
-    collected: int
-    jobs: list[int]
-    metrics: list[tuple[int, int, int]]
-    generations: list[int]
-
-
 class RoundsOutcome(NamedTuple):
     """Outcomes of p jobs: when they last ended and how long they worked; segments name them by their places.
 
@@ -61,6 +52,19 @@ class RoundsOutcome(NamedTuple):
     run_time: Integers
     segments: RecordArray
     masks: NDArray[np.uint64]
+
+
+def first_time(queue: deque[Any]) -> int:
+    """Time of the first of some tuples that begin with their times, in order; `FOREVER` if there is none."""
+    return int(queue[0][0]) if queue else FOREVER
+
+
+def take_due(queue: deque[Any], now: int) -> list[Any]:
+    """Take those off some tuples that begin with times up to now."""
+    due = []
+    while first_time(queue) <= now:
+        due.append(queue.popleft())
+    return due
 
 
 class Run:
@@ -107,10 +111,10 @@ class Run:
             for i, cluster in enumerate(clusters)
         ]
         self._names = [cluster.name for cluster in clusters]
-        self._order = np.argsort(announced, kind="stable")
-        self._announced = announced[self._order]
-        self._seen = 0
-        self._changes = list(changes)
+        order = np.argsort(announced, kind="stable")
+        self._coming = deque(zip(announced[order].tolist(), order.tolist(), strict=True))
+        """Jobs that will be collected, in order; after the time of each, and behind it the job."""
+        self._changes = deque(changes)
         # local schedulers share their arrays, and need no threads
         self._pool = pool if policy.local in PLANNED else None
         generator = np.random.default_rng(np.random.SeedSequence(submission.seed, spawn_key=(len(clusters),)))
@@ -118,10 +122,10 @@ class Run:
         self.cluster, self.start, self.begin, self.end, self.round = np.full((5, count), -1, np.int64)
         """Where each job was last, when it started first and last (-1 after it was killed) and was killed
         last, and which round allocated it last."""
-        self.handed_over = np.zeros(count, np.int64)
+        self.handed_over, self._left = np.zeros(count, np.int64), jobs.submit.copy()
         self.masks = np.zeros((count, max(cluster.words for cluster in self.clusters)), np.uint64)
         self._killed_segments, self._killed_masks = [np.empty(0, SEGMENT)], [self.masks[:0]]
-        self.rounds: list[Round] = []
+        self._rounds: list[tuple[Any, ...]] = []
         self._collected: Integers = NOBODY
         self._collection_end: int | None = None
         self._now = int(np.iinfo(np.int64).min)
@@ -134,17 +138,17 @@ class Run:
 
     def _next_instant(self) -> int:
         """When there is a round next: for jobs, or since resources change that a job is to use."""
-        arrival = int(self._announced[self._seen]) if self._seen < len(self._announced) else FOREVER
-        change = self._changes[0].time if self._changes else FOREVER
-        due = max(self._collected_until(self._now), arrival)
+        change = first_time(self._changes)
+        due = max(self._collected_until(self._now), first_time(self._coming))
         if due < change or not self._may_start():
             return due
         return max(change, self._now)
 
     def _may_start(self) -> bool:
         """Whether jobs wait to start, or come."""
-        ahead = self._seen < len(self._announced)
-        return ahead or any(cluster.falls_to(0, self._now) > self._now for cluster in self.clusters)
+        return bool(self._coming) or any(
+            cluster.falls_to(0, self._now) > self._now for cluster in self.clusters
+        )
 
     def _collected_until(self, now: int) -> int:
         """When jobs that are collected now are handed over if nothing else happens."""
@@ -170,9 +174,8 @@ class Run:
 
     def _let_happen(self, now: int) -> set[int]:
         """Collect what has been announced; return the clusters whose resources fail or are there again."""
-        end = int(np.searchsorted(self._announced, now, side="right"))
-        self._collected = np.concatenate([self._collected, self._order[self._seen : end]])
-        self._seen = end
+        arrived = [job for *_, job in take_due(self._coming, now)]
+        self._collected = np.concatenate([self._collected, np.array(arrived, np.int64)])
         return set()
 
     def _is_due(self, disturbed: set[int], resized: set[int], now: int) -> bool:
@@ -191,7 +194,7 @@ class Run:
             self.jobs.since[new] = now
             self.jobs.deadline[new] = now + self._promised[new]
         given = self._allocate(arrived, now)
-        number = len(self.rounds)
+        number = len(self._rounds)
         all_again = self.policy.rounds == "collected"
 
         def plan(cluster: ManagedCluster) -> None:
@@ -204,8 +207,8 @@ class Run:
         list((self._pool.map if self._pool else map)(plan, self.clusters))
         self.round[arrived] = number
         self.handed_over[arrived] = now
-        self.rounds.append(
-            Round(
+        self._rounds.append(
+            (
                 now,
                 len(arrived),
                 [len(cluster.waiting) for cluster in self.clusters],
@@ -213,6 +216,13 @@ class Run:
                 [cluster.generations for cluster in self.clusters],
             )
         )
+
+    @property
+    def rounds(self) -> RecordArray:
+        """What is recorded of each round, with an element a cluster where clusters differ."""
+        count = len(self.clusters)
+        shapes = {"time": (), "collected": (), "jobs": count, "metrics": (count, 3), "generations": count}
+        return np.array(self._rounds, [(name, np.int64, shape) for name, shape in shapes.items()])
 
     def _let_start(self, now: int) -> None:
         """Let jobs start that are due to."""
@@ -240,8 +250,7 @@ class Run:
         """Add and remove resources, and collect the jobs that become too large; return where it happens."""
         resized: set[int] = set()
         handed_back = []
-        while self._changes and self._changes[0].time <= now:
-            change = self._changes.pop(0)
+        for change in take_due(self._changes, now):
             cluster = self.clusters[self._names.index(change.cluster)]
             handed_back.append(cluster.resize(change.processors // cluster.unit, now))
             resized.add(cluster.index)
@@ -264,7 +273,7 @@ class Run:
             durations,
             jobs.deadline[arrived] - durations - jobs.since[arrived],
             [cluster.backlog(now) for cluster in self.clusters],
-            stream(self._submission.seed, len(self.rounds), len(self.clusters)),
+            stream(self._submission.seed, len(self._rounds), len(self.clusters)),
         )
         return [
             (arrived[done.of(cluster.index)], done.masks[done.of(cluster.index)]) for cluster in self.clusters
@@ -300,8 +309,9 @@ class Run:
         return {}, {}
 
     def queued(self) -> tuple[Integers, Integers, Integers]:
-        """From when on each job is waited for, and until it is handed over, and has started."""
-        return self.jobs.submit, self.handed_over, self.start
+        """From when on each job is waited for, and until it is handed over, and has started, or has left."""
+        handed_over = np.where(self.round >= 0, self.handed_over, self._left)
+        return self.jobs.submit, handed_over, np.where(self.start >= 0, self.start, self._left)
 
 
 def _kind_of_cluster(

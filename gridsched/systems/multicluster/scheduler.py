@@ -394,8 +394,7 @@ def _schedule(
             "1",
         ),
         **told,
-        **_rounds(run),
-        **(_metrics_of_rounds(run) if policy.measure else {}),
+        **_rounds(run, measured=policy.measure),
         **_queues(run),
     }
     plans = len(run.rounds) * len(submission.clusters)
@@ -420,29 +419,25 @@ def _schedule(
     )
 
 
-def _rounds(run: Run) -> dict[str, Variable]:
-    """When there were rounds, and with how many jobs."""
-    time, collected = (np.array([each[k] for each in run.rounds], np.int64) for k in range(2))
-    return {
-        "round_time": ("round", time, "time of the round", "s"),
-        "round_collected": ("round", collected, "jobs that the clusters were given", "1"),
+def _rounds(run: Run, *, measured: bool) -> dict[str, Variable]:
+    """When there were rounds, with how many jobs, and if measured what the clusters planned."""
+    rounds = run.rounds
+    variables: dict[str, Variable] = {
+        "round_time": ("round", rounds["time"], "time of the round", "s"),
+        "round_collected": ("round", rounds["collected"], "jobs that the clusters were given", "1"),
     }
-
-
-def _metrics_of_rounds(run: Run) -> dict[str, Variable]:
-    """What the clusters planned at each round."""
-    shape = (len(run.rounds), len(run.clusters))
-    jobs = np.array([each.jobs for each in run.rounds], np.int64).reshape(shape)
-    found = np.array([each.metrics for each in run.rounds], np.int64).reshape(*shape, 3)
-    generations = np.array([each.generations for each in run.rounds], np.int64).reshape(shape)
+    if not measured:
+        return variables
+    jobs, found = rounds["jobs"], np.moveaxis(rounds["metrics"], -1, 0)
     planned = [
-        cluster.weights.performance(*found[:, i].T.astype(np.float64))
+        cluster.weights.performance(*found[:, :, i].astype(np.float64))
         for i, cluster in enumerate(run.clusters)
     ]
     performance = np.stack(planned, axis=1)
-    values = (performance, jobs, *np.moveaxis(found, -1, 0), generations)
+    values = (performance, jobs, *found, rounds["generations"])
     mcp, pb = mean_performance(performance, jobs), performance_balance(performance, jobs)
     return {
+        **variables,
         **{
             name: (("round", "cluster"), each, *words)
             for (name, words), each in zip(_OF_ROUNDS.items(), values, strict=True)
