@@ -517,7 +517,6 @@ def test_options_that_make_no_sense(change: Any, message: str) -> None:
         (Job(20, 5, 5, 1, reserved=10), "to start at 10 s, before it is submitted at 20 s"),
         (Job(0, 5, 5, 1, reserved=15), "use a multiple of the fundamental slot of 10 s"),
         (Job(0, 5, 5, 3, reserved=10), "asks for 3 nodes, and there are 2"),
-        (Job(0, 5, 0, 1), "an estimate of 1 s or more"),
     ],
 )
 def test_jobs_that_make_no_sense(job: Job, message: str) -> None:

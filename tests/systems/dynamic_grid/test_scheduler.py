@@ -33,7 +33,7 @@ from gridsched.systems.dynamic_grid.measures import (
     VARIABLES,
     dynamic_measures,
 )
-from gridsched.systems.dynamic_grid.membership import Membership, Stay, draw_membership, leased, member_events
+from gridsched.systems.dynamic_grid.membership import Membership, Stay, draw_membership, member_events
 from gridsched.systems.dynamic_grid.outcome import OUTCOMES, REJECTED, STOPPED, STRANDED
 from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
@@ -48,6 +48,12 @@ STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finish
 SPEEDS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(13, 10), Fraction(7, 10), Fraction(5, 8)]
 SIMPLE = DynamicGrid(overhead=1.0, delta_t=0, superstep=1, migration_cost=0.0, status_period=0, policy="fcfs")
 """A grid without costs, in which nobody waits for reports."""
+
+
+def leased(begin: int, length: int, leases: int) -> Stay:
+    """Stay of a cluster with so many leases, one after the other."""
+    ends = [begin + length * (k + 1) for k in range(leases)]
+    return Stay(begin=begin, end=ends[-1], leases=ends)
 
 
 def names_of(number: int) -> list[str]:
@@ -156,7 +162,7 @@ def stays(draw: st.DrawFn) -> list[Stay]:
     for _ in range(draw(st.integers(0, 3))):
         count = draw(st.integers(0, 3))
         if count:
-            own.append(leased(begin, draw(st.sampled_from([3, 7, 20])), [True] * (count - 1)))
+            own.append(leased(begin, draw(st.sampled_from([3, 7, 20])), count))
         else:
             own.append(Stay(begin=begin, end=begin + draw(st.sampled_from([1, 5, 15]))))
         assert own[-1].end is not None
@@ -565,16 +571,16 @@ def test_conformance_users_of_a_cluster_that_left_are_served_alone() -> None:
 
 def test_conformance_lease_ends_like_a_leave_unless_it_is_renewed() -> None:
     jobs = [job(0, 30, 4)]
-    once = schedule(jobs, [4], set(), SIMPLE, {"c0": [leased(0, 10, []), Stay(begin=50)]})
+    once = schedule(jobs, [4], set(), SIMPLE, {"c0": [leased(0, 10, 1), Stay(begin=50)]})
     assert segments(once, 0) == [(0, 4, 0, 10, 0), (0, 4, 50, 70, 0)]
-    twice = schedule(jobs, [4], set(), SIMPLE, {"c0": [leased(0, 10, [True, False]), Stay(begin=50)]})
+    twice = schedule(jobs, [4], set(), SIMPLE, {"c0": [leased(0, 10, 2), Stay(begin=50)]})
     assert segments(twice, 0) == [(0, 4, 0, 20, 0), (0, 4, 50, 60, 0)]
 
 
 @pytest.mark.parametrize(("heed", "start"), [(False, 0), (True, 50)])
 def test_conformance_leases_may_be_heeded(heed: bool, start: int) -> None:
     options = replace(SIMPLE, heed_leases=heed)
-    done = schedule([job(0, 30, 4)], [4], set(), options, {"c0": [leased(0, 29, []), Stay(begin=50)]})
+    done = schedule([job(0, 30, 4)], [4], set(), options, {"c0": [leased(0, 29, 1), Stay(begin=50)]})
     assert times(done)[0][0] == start
 
 
@@ -1098,7 +1104,7 @@ def test_leases_are_renewed_as_often_as_clusters_would_stay() -> None:
 
 
 def test_events_are_in_order_of_time_and_cluster() -> None:
-    events = member_events(["a", "b"], {"b": [leased(0, 10, [True]), Stay(begin=30)]})
+    events = member_events(["a", "b"], {"b": [leased(0, 10, 2), Stay(begin=30)]})
     assert events[["time", "cluster", "kind"]].tolist() == [
         (0, 0, 0),
         (0, 1, 0),
@@ -1159,8 +1165,6 @@ def test_wrong_members_are_refused() -> None:
         member_events(["a"], {"x": []})
     with pytest.raises(ConfigurationError, match="has not left"):
         member_events(["a"], {"a": [Stay(end=10), Stay(begin=10)]})
-    with pytest.raises(ConfigurationError, match="lease"):
-        leased(0, 0, [])
     for wrong in ({"mean_stay": 0.0}, {"mean_absence": -1.0}, {"lease": 0}, {"horizon": -1}):
         given_values = {"horizon": 10, "mean_stay": 1.0, "mean_absence": 1.0, **wrong}
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
