@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -67,30 +67,6 @@ class Stay:
 
 Membership = Mapping[str, Sequence[Stay]]
 """Stays of clusters by name. A cluster that is not named belongs to the grid from the beginning, for good."""
-
-
-def leased(begin: int, length: int, renewals: Sequence[bool]) -> Stay:
-    """Stay of a cluster that decides at the end of each lease whether it renews it.
-
-    Parameters
-    ----------
-    begin : int
-        When it joins, seconds.
-    length : int
-        Seconds of each lease.
-    renewals : sequence of bool
-        The decisions, up to the first that is no; it leaves after the last one at the latest.
-
-    Raises
-    ------
-    ConfigurationError
-        If a lease does not end after it starts.
-    """
-    if length < 1:
-        raise ConfigurationError(f"lease: it ends {length} s after it starts; use a length of 1 s or more")
-    count = 1 + len(list(takewhile(bool, renewals)))
-    ends = [begin + length * (k + 1) for k in range(count)]
-    return Stay(begin=begin, end=ends[-1], leases=ends)
 
 
 def draw_membership(
@@ -185,16 +161,10 @@ def member_events(names: Sequence[str], membership: Membership | None) -> NDArra
                     "let stays end before the next begins"
                 )
         for stay in own:
-            rows.extend(_events_of(i, stay))
+            ends = [*stay.leases] or [FOREVER]
+            rows.append((int(stay.begin), i, dynamic_state.JOIN, int(ends[0]), -1))
+            rows += [(int(old), i, dynamic_state.RENEW, int(new), -1) for old, new in pairwise(ends)]
+            if stay.end is not None:
+                rows.append((int(stay.end), i, dynamic_state.LEAVE, int(stay.end), -1))
     rows.sort()
     return np.array(rows, dynamic_state.EVENT)
-
-
-def _events_of(i: int, stay: Stay) -> list[tuple[int, int, int, int, int]]:
-    """What a cluster does in a stay."""
-    ends = [*stay.leases] or [FOREVER]
-    rows = [(int(stay.begin), i, dynamic_state.JOIN, int(ends[0]), -1)]
-    rows += [(int(old), i, dynamic_state.RENEW, int(new), -1) for old, new in pairwise(ends)]
-    if stay.end is not None:
-        rows.append((int(stay.end), i, dynamic_state.LEAVE, int(stay.end), -1))
-    return rows

@@ -7,10 +7,15 @@ and when clusters joined and left.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+
+from gridsched.engine.records import FOREVER
 
 Integers = NDArray[np.int64]
 
@@ -49,7 +54,7 @@ def dynamic_violations(dataset: xr.Dataset) -> list[str]:
     list of str
         Each line names the rule's first offending job by its number, and counts the others.
     """
-    segments, number = _Segments(dataset), dataset["job_number"].to_numpy()
+    segments, number = _segments(dataset), dataset["job_number"].to_numpy()
     found = ((np.unique(rule(dataset, segments)), what) for rule, what in _RULES)
     return [
         f"job {number[jobs[0]]} {what}" + (f" (and {len(jobs) - 1} more jobs)" if len(jobs) > 1 else "")
@@ -58,90 +63,68 @@ def dynamic_violations(dataset: xr.Dataset) -> list[str]:
     ]
 
 
-class _Segments:
-    """Segments of a run by job and start, with what is known of the spell that each belongs to."""
+def _segments(dataset: xr.Dataset) -> Any:
+    """Columns of the segments of a run by job and start, with what is known of the spell of each.
 
-    def __init__(self, dataset: xr.Dataset) -> None:
-        columns = [
-            dataset[f"segment_{name}"].to_numpy() for name in ("job", "start", "cluster", "end", "held")
-        ]
-        fails = "segment_killed" in dataset
-        columns.append(dataset["segment_killed"].to_numpy() if fails else np.zeros_like(columns[0]))
-        order = np.lexsort((columns[2], columns[4], columns[1], columns[0]))
-        self.job, self.start, self.cluster, self.end, self.held, self.killed = (
-            column[order] for column in columns
-        )
-        sent = dataset["sent_time"].to_numpy()[self.job]
-        self.grid = (sent >= 0) & (self.start >= sent)
-        """Whether it is one of a grid job; a local job that was killed may become one."""
-        same = (self.job[1:] == self.job[:-1]) & (self.start[1:] == self.start[:-1])
-        first = np.append(True, ~(same & (self.held[1:] == self.held[:-1])))[: len(self.job)]
-        self.spell = np.cumsum(first) - 1
-        """Segments of the same spell have the same number."""
-        self.clusters = np.bincount(self.spell)[self.spell] if len(self.spell) else self.spell
-        self.pace = self._pace(dataset)
-        """Work that a segment does in a second, relative to that at the speed of which run times are."""
-        self.worked = self._worked(dataset)
-        """Seconds of work in each segment that count, without checkpoints."""
-        self.begin = self._begin()
-        """Start of each segment, or of the time before it in which tasks were on their way."""
-
-    def jobs_of(self, chosen: NDArray[np.bool_]) -> Integers:
-        """Jobs of some of the segments."""
-        jobs: Integers = self.job[chosen]
-        return jobs
-
-    def _pace(self, dataset: xr.Dataset) -> Integers:
-        """Speed of the slowest cluster of each spell, in 1 / _UNIT; 1 where speeds are the same."""
-        if "work_time" not in dataset:
-            return np.ones_like(self.spell)
+    job, start, held, cluster, end, killed
+        As in the run.
+    grid
+        Whether it is one of a grid job; a local job that was killed may become one.
+    spell, clusters
+        Segments of the same spell have the same number; how many these are.
+    pace
+        Work that a segment does in a second, relative to that at the speed of which run times are: where
+        speeds differ that of the slowest cluster of the spell, in 1 / _UNIT.
+    worked
+        Seconds of work that count, without checkpoints.
+    begin
+        Start, or that of the time before it in which tasks were on their way.
+    """
+    names = ["job", "start", "held", "cluster", "end", "killed"]
+    known = {name: dataset[f"segment_{name}"] for name in names if f"segment_{name}" in dataset}
+    s = pd.DataFrame(known).reindex(columns=names, fill_value=0).sort_values(names[:4], ignore_index=True)
+    sent = dataset["sent_time"].to_numpy()[s["job"]]
+    s["grid"] = (sent >= 0) & (s["start"] >= sent)
+    s["pace"] = 1
+    if "work_time" in dataset:
         speed = np.maximum(np.rint(dataset["cluster_speed"].to_numpy() * _UNIT), 1).astype(np.int64)
-        return self._in_spell(np.minimum, speed[self.cluster])
-
-    def _in_spell(self, reduce: np.ufunc, values: Integers) -> Integers:
-        """Smallest or largest value of all segments of the spell of each."""
-        first = np.flatnonzero(np.diff(self.spell, prepend=-1))
-        found: Integers = reduce.reduceat(values, first)[self.spell]
-        return found
-
-    def _worked(self, dataset: xr.Dataset) -> Integers:
-        seconds: Integers = self.end - self.start
-        if "cluster_checkpoint_interval" not in dataset:
-            return seconds
-        none = np.iinfo(np.int64).max
-        given = dataset["cluster_checkpoint_interval"].to_numpy()
-        interval = self._in_spell(np.minimum, np.where(given > 0, given, none)[self.cluster])
-        pause = self._in_spell(np.maximum, dataset["cluster_checkpoint_cost"].to_numpy()[self.cluster])
-        saves = interval < none
-        every = np.where(saves, interval, 1)
-        rounds = seconds // (every + pause)
-        since = np.where(saves, np.minimum(seconds - rounds * (every + pause), every), seconds)
-        worked: Integers = np.where(saves, rounds * every, 0) + np.where(self.killed != 0, 0, since)
-        return worked
-
-    def _begin(self) -> Integers:
-        order = np.lexsort((self.start, self.cluster, self.job))
-        before, after = order[:-1], order[1:]
-        same = (self.job[before] == self.job[after]) & (self.cluster[before] == self.cluster[after])
-        awaited = same & (self.held[before] != 0) & (self.end[before] == self.start[after])
-        begin = self.start.copy()
-        begin[after[awaited]] = self.start[before[awaited]]
-        return begin
+        s["pace"] = speed[s["cluster"]]
+    spells = s.groupby(names[:3])
+    s["spell"], s["clusters"] = spells.ngroup(), spells["job"].transform("size")
+    s["pace"] = spells["pace"].transform("min")
+    s["worked"] = s["end"] - s["start"]
+    if "cluster_checkpoint_interval" in dataset:
+        s["worked"] = _without_checkpoints(dataset, s)
+    before = s.sort_values(["job", "cluster", "start"]).groupby(["job", "cluster"]).shift().sort_index()
+    awaited = (before["held"] != 0) & (before["end"] == s["start"])
+    s["begin"] = s["start"].where(~awaited, before["start"]).astype(np.int64)
+    return SimpleNamespace(**{name: column.to_numpy() for name, column in s.items()})
 
 
-Rule = Callable[[xr.Dataset, _Segments], Integers]
+def _without_checkpoints(dataset: xr.Dataset, s: pd.DataFrame) -> Any:
+    """Seconds of work in each segment that count, where clusters save work."""
+    given = dataset["cluster_checkpoint_interval"].to_numpy()
+    saving = np.where(given > 0, given, FOREVER)
+    interval = pd.Series(saving[s["cluster"]], s.index).groupby(s["spell"]).transform("min")
+    cost = pd.Series(dataset["cluster_checkpoint_cost"].to_numpy()[s["cluster"]], s.index)
+    rounds, since = divmod(s["worked"], interval + cost.groupby(s["spell"]).transform("max"))
+    # of who never saves there are no rounds
+    return rounds * interval + np.minimum(since, interval).where(s["killed"] == 0, 0)
+
+
+Rule = Callable[[xr.Dataset, Any], Any]
 """Jobs that break a rule, some perhaps more than once."""
 
 
-def _local_jobs_in_peace(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _local_jobs_in_peace(dataset: xr.Dataset, s: Any) -> Any:
     """Local jobs are neither preempted nor moved."""
     local = ~s.grid
     count = np.bincount(s.job[local & (s.killed == 0)], minlength=dataset.sizes["job"])
     astray = (s.cluster != dataset["home_cluster"].to_numpy()[s.job]) | (count[s.job] > 1) | (s.held != 0)
-    return s.jobs_of(local & astray)
+    return s.job[local & astray]
 
 
-def _cliques(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _cliques(dataset: xr.Dataset, s: Any) -> Any:
     """Grid jobs run on cliques."""
     adjacent = dataset["adjacent"].to_numpy() != 0
     # what holds the processors that tasks leave has no others beside it
@@ -153,7 +136,7 @@ def _cliques(dataset: xr.Dataset, s: _Segments) -> Integers:
     return np.concatenate([np.empty(0, np.int64), *offending])
 
 
-def _only_on_members(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _only_on_members(dataset: xr.Dataset, s: Any) -> Any:
     """Grid jobs are sent to members, and leave clusters that leave."""
     kind, cluster = dataset["event_kind"].to_numpy(), dataset["event_cluster"].to_numpy()
     time, gone = dataset["event_time"].to_numpy(), dataset["event_done"].to_numpy()
@@ -181,7 +164,7 @@ def _padded(times: Integers, length: int) -> Integers:
     return np.append(times, np.full(length - len(times), np.iinfo(np.int64).max))
 
 
-def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _work_is_done(dataset: xr.Dataset, s: Any) -> Any:
     """Grid jobs do all their work."""
     scale = round(float(dataset.attrs["parameter_overhead"]) * _UNIT)
     first = np.append(True, s.spell[1:] != s.spell[:-1])[: len(s.spell)]
@@ -205,7 +188,7 @@ def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Integers:
     return np.flatnonzero(wrong)
 
 
-def _local_speed(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _local_speed(dataset: xr.Dataset, s: Any) -> Any:
     """Local jobs do all their work, at the speed of their clusters where speeds differ."""
     done = np.zeros(dataset.sizes["job"], np.int64)
     np.add.at(done, s.job, s.worked)
@@ -216,11 +199,10 @@ def _local_speed(dataset: xr.Dataset, s: _Segments) -> Integers:
         wanted = dataset["work_time"].to_numpy()[s.job] / dataset["cluster_speed"].to_numpy()[s.cluster]
         ends = (_FINISHED,)
     local = (dataset["sent_time"].to_numpy()[s.job] < 0) & np.isin(dataset["outcome"].to_numpy()[s.job], ends)
-    wrong = local & (np.ceil(wanted) != done[s.job])
-    return s.jobs_of(wrong)
+    return s.job[local & (np.ceil(wanted) != done[s.job])]
 
 
-def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _whole_supersteps(dataset: xr.Dataset, s: Any) -> Any:
     """Grid jobs are stopped after whole supersteps."""
     length = s.end - s.start
     superstep = int(dataset.attrs["parameter_superstep"])
@@ -228,11 +210,10 @@ def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Integers:
     stopped = (
         s.grid & (s.held == 0) & (s.killed == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
     )
-    wrong = stopped & ((length % superstep != 0) | (length == 0))
-    return s.jobs_of(wrong)
+    return s.job[stopped & ((length % superstep != 0) | (length == 0))]
 
 
-def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Integers:
+def _killed_by_failures(dataset: xr.Dataset, s: Any) -> Any:
     """Who is killed has processors on a cluster of which some go out of order then."""
     if "segment_killed" not in dataset:
         return np.empty(0, np.int64)
@@ -240,10 +221,7 @@ def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Integers:
         zip(dataset["closure_cluster"].values.tolist(), dataset["closure_start"].values.tolist(), strict=True)
     )
     hit = np.array([pair in out for pair in zip(s.cluster.tolist(), s.end.tolist(), strict=True)], np.bool_)
-    spells = np.zeros(int(s.spell.max(initial=-1)) + 1, np.bool_)
-    np.logical_or.at(spells, s.spell, hit)
-    wrong = (s.killed != 0) & ~spells[s.spell]
-    return s.jobs_of(wrong)
+    return s.job[(s.killed != 0) & ~np.isin(s.spell, s.spell[hit])]
 
 
 _RULES: tuple[tuple[Rule, str], ...] = (

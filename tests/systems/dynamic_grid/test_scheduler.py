@@ -33,7 +33,7 @@ from gridsched.systems.dynamic_grid.measures import (
     VARIABLES,
     dynamic_measures,
 )
-from gridsched.systems.dynamic_grid.membership import Stay, draw_membership, leased, member_events
+from gridsched.systems.dynamic_grid.membership import Stay, draw_membership, member_events
 from gridsched.systems.dynamic_grid.outcome import OUTCOMES, REJECTED, STOPPED, STRANDED
 from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
@@ -50,6 +50,12 @@ STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finish
 SPEEDS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(13, 10), Fraction(7, 10), Fraction(5, 8)]
 SIMPLE = DynamicGrid(overhead=1.0, delta_t=0, superstep=1, migration_cost=0.0, status_period=0, policy="fcfs")
 """A grid without costs, in which nobody waits for reports."""
+
+
+def leased(begin: int, length: int, leases: int) -> Stay:
+    """Stay of a cluster with so many leases, one after the other."""
+    ends = [begin + length * (k + 1) for k in range(leases)]
+    return Stay(begin=begin, end=ends[-1], leases=ends)
 
 
 def names_of(number: int) -> list[str]:
@@ -136,7 +142,7 @@ def stays(draw: st.DrawFn) -> list[Stay]:
     for _ in range(draw(st.integers(0, 3))):
         count = draw(st.integers(0, 3))
         if count:
-            own.append(leased(begin, draw(st.sampled_from([3, 7, 20])), [True] * (count - 1)))
+            own.append(leased(begin, draw(st.sampled_from([3, 7, 20])), count))
         else:
             own.append(Stay(begin=begin, end=begin + draw(st.sampled_from([1, 5, 15]))))
         assert own[-1].end is not None
@@ -536,16 +542,16 @@ WORKED: dict[str, tuple[Case, dict[Any, Any]]] = {
         {"times": [(0, 10), (10, 15)]},
     ),
     "lease ends like a leave": (
-        grid([job(0, 30, 4)], [4], members={"c0": [leased(0, 10, []), Stay(begin=50)]}),
+        grid([job(0, 30, 4)], [4], members={"c0": [leased(0, 10, 1), Stay(begin=50)]}),
         {0: [(0, 4, 0, 10, 0), (0, 4, 50, 70, 0)]},
     ),
     "lease ends like a leave unless it is renewed": (
-        grid([job(0, 30, 4)], [4], members={"c0": [leased(0, 10, [True, False]), Stay(begin=50)]}),
+        grid([job(0, 30, 4)], [4], members={"c0": [leased(0, 10, 2), Stay(begin=50)]}),
         {0: [(0, 4, 0, 20, 0), (0, 4, 50, 60, 0)]},
     ),
     **{
         f"leases may be heeded: {heed}": (
-            grid([job(0, 30, 4)], [4], members={"c0": [leased(0, 29, []), Stay(begin=50)]}, heed_leases=heed),
+            grid([job(0, 30, 4)], [4], members={"c0": [leased(0, 29, 1), Stay(begin=50)]}, heed_leases=heed),
             {"start": [start]},
         )
         for heed, start in ((False, 0), (True, 50))
@@ -1041,7 +1047,7 @@ def test_leases_are_renewed_as_often_as_clusters_would_stay() -> None:
 
 
 def test_events_are_in_order_of_time_and_cluster() -> None:
-    events = member_events(["a", "b"], {"b": [leased(0, 10, [True]), Stay(begin=30)]})
+    events = member_events(["a", "b"], {"b": [leased(0, 10, 2), Stay(begin=30)]})
     assert events[["time", "cluster", "kind", "lease"]].tolist() == [
         (0, 0, 0, FOREVER),
         (0, 1, 0, 10),
@@ -1100,7 +1106,6 @@ def of_jobs(home: int, clusters: list[Cluster], names: list[str]) -> object:
         (lambda: Stay(begin=cast(Any, 0.5)), "begin"),
         (lambda: member_events(["a"], {"x": []}), "unknown cluster 'x'"),
         (lambda: member_events(["a"], {"a": [Stay(end=10), Stay(begin=10)]}), "has not left"),
-        (lambda: leased(0, 0, []), "lease"),
         (lambda: membership(mean_stay=0.0), "mean_stay"),
         (lambda: membership(mean_absence=-1.0), "mean_absence"),
         (lambda: membership(lease=0), "lease"),
