@@ -18,6 +18,7 @@ from gridsched.figures import runs as figures
 from gridsched.metrics.jobs import busy_processors, job_metrics, queue_length, time_average
 from gridsched.results import SEGMENT, Schedule, in_one_piece, run_dataset
 from gridsched.runs import labelled_runs
+from tests.support.errors import each_refused
 
 CLUSTERS = [gs.Cluster(name="north", processors=8), gs.Cluster(name="$south_1$", processors=4)]
 
@@ -151,12 +152,19 @@ def test_load_without_clusters_shows_the_queue_and_says_what_is_not_known() -> N
 
 def test_load_says_why_it_cannot_show_a_run() -> None:
     run = made_up(5)
-    with pytest.raises(ConfigurationError, match=r"no cluster 'west'; there are north, \$south_1\$"):
-        gs.plot.load(run, clusters=["west"])
-    with pytest.raises(ConfigurationError, match="bins is 0"):
-        gs.plot.load(run, bins=0)
-    with pytest.raises(ConfigurationError, match="no job of this run was started"):
-        gs.plot.load(run.assign(start_time=("job", np.full(5, -1))))
+    each_refused(
+        (
+            ConfigurationError,
+            r"no cluster 'west'; there are north, \$south_1\$",
+            lambda: gs.plot.load(run, clusters=["west"]),
+        ),
+        (ConfigurationError, "bins is 0", lambda: gs.plot.load(run, bins=0)),
+        (
+            ConfigurationError,
+            "no job of this run was started",
+            lambda: gs.plot.load(run.assign(start_time=("job", np.full(5, -1)))),
+        ),
+    )
     many = run.isel(cluster=np.zeros(13, np.int64)).assign_coords(cluster=[f"c{i}" for i in range(13)])
     with pytest.raises(ConfigurationError, match="at most 12 clusters, these are 13; name some"):
         gs.plot.load(many, clusters=True)

@@ -12,6 +12,7 @@ import xarray as xr
 import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.systems.registry import names
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 from tests.support.traces import workload
 
@@ -135,14 +136,20 @@ def test_mistakes_in_a_table(call: Any, problem: str) -> None:
 )
 def test_what_is_no_run_is_named_as_such(function: Any) -> None:
     run = gs.simulate(workload(processors_available=4))
-    with pytest.raises(ConfigurationError, match=r"no run, it has no submit_time.*give what gridsched"):
-        function(gs.summarise(run))
-    with pytest.raises(ConfigurationError, match=r"no run, it holds several runs"):
-        function(xr.concat([run, run], "run"))
-    with pytest.raises(ConfigurationError, match="Workload is no run"):
-        function(workload())
-    with pytest.raises(ConfigurationError, match="DataFrame is no run"):
-        function(pd.DataFrame())
+    each_refused(
+        (
+            ConfigurationError,
+            r"no run, it has no submit_time.*give what gridsched",
+            lambda: function(gs.summarise(run)),
+        ),
+        (
+            ConfigurationError,
+            r"no run, it holds several runs",
+            lambda: function(xr.concat([run, run], "run")),
+        ),
+        (ConfigurationError, "Workload is no run", lambda: function(workload())),
+        (ConfigurationError, "DataFrame is no run", lambda: function(pd.DataFrame())),
+    )
 
 
 def test_lists_of_policies_and_schedulers_are_complete_and_can_be_used() -> None:

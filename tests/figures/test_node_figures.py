@@ -18,7 +18,7 @@ from gridsched.figures.gantt_nodes import gantt_of_nodes
 from gridsched.figures.style import save
 from gridsched.metrics.nodes import fragmentation, resource_use
 from gridsched.nodes import NodeEvent, NodeType
-from tests.support.errors import says
+from tests.support.errors import each_refused, says
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
 
@@ -126,7 +126,7 @@ def test_use_of_runs_without_nodes() -> None:
     _, table = figures.utilisation(gs.simulate(jobs, 8, "easy"), 2)
     assert table["share"].tolist() == [0.75, 0.25]
     assert len(gs.plot.utilisation(gs.simulate(jobs, 8, "easy")).axes) == 1
-    with pytest.raises(ConfigurationError, match="bins"):
-        gs.plot.utilisation(gs.simulate(jobs, 8, "easy"), bins=0)
-    with pytest.raises(ConfigurationError, match="started"):
-        gs.plot.utilisation(gs.simulate(jobs, 1, "easy"))
+    each_refused(
+        (ConfigurationError, "bins", lambda: gs.plot.utilisation(gs.simulate(jobs, 8, "easy"), bins=0)),
+        (ConfigurationError, "started", lambda: gs.plot.utilisation(gs.simulate(jobs, 1, "easy"))),
+    )

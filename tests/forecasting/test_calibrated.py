@@ -14,6 +14,7 @@ from gridsched.calibration.site import site_of
 from gridsched.errors import ConfigurationError, TraceError, WorkloadError
 from gridsched.forecasting import CalibratedPolicy, Scenarios, calibrate, continue_log, recorded_timeline
 from gridsched.policies.local import Conventions, named_policy
+from tests.support.errors import each_refused
 
 PROCESSORS = 16
 CONVENTIONS = Conventions()
@@ -76,8 +77,7 @@ def test_jobs_are_held_as_layers_say(log: gs.Workload) -> None:
         for user in np.unique(jobs["user"]):
             own = np.argsort(alone[jobs["user"] == user])
             starts = alone[jobs["user"] == user][own]
-            ends = starts + jobs["estimate"][jobs["user"] == user][own]
-            assert (starts[1:] >= ends[:-1]).all()
+            assert (starts[1:] >= (starts + jobs["estimate"][jobs["user"] == user][own])[:-1]).all()
         longer += int(alone.max() > free.max())
     assert longer >= 4
 
@@ -115,8 +115,7 @@ def test_jobs_of_prompt_queues_start_now_at_the_earliest(log: gs.Workload) -> No
     waits[late] = 5000
     odd = log.select(slice(None), wait_time=waits)
     now = int(odd.submit_time[late]) + 1000
-    timeline = recorded_timeline(odd, 10 * PROCESSORS)
-    snapshot = timeline.at(now)
+    snapshot = recorded_timeline(odd, 10 * PROCESSORS).at(now)
     assert late in snapshot.waiting
     policy = policy_of(odd, apart=1.0)
     assert policy.site.history.apart[0]
@@ -135,8 +134,7 @@ def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
         wait_time=np.where(started, log.wait_time, log.wait_time + 9999),
         run_time=np.where(ended, log.run_time, log.run_time + 99_999),
     )
-    again = calibrate(other, PROCESSORS, now=now, effort=effort)
-    assert fitted.calibration == again.calibration
+    assert fitted.calibration == calibrate(other, PROCESSORS, now=now, effort=effort).calibration
     issued = gs.forecast(log, now, policy=fitted, futures=9)
     assert issued.attrs["policies"] == "calibrated"
     assert issued.sizes["job"] == len(recorded_timeline(log).at(now).waiting)
@@ -144,12 +142,15 @@ def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
 
 def test_mistakes(log: gs.Workload) -> None:
     run = gs.simulate(log, PROCESSORS, "easy")
-    with pytest.raises(ConfigurationError, match="recorded queues"):
-        gs.forecast(run, int(log.submit_time[900]), policy=policy_of(log))
-    with pytest.raises(WorkloadError, match="no queueing"):
-        calibrate(log, PROCESSORS, now=int(log.submit_time[3]))
-    with pytest.raises(WorkloadError, match="later time"):
-        calibrate(log, PROCESSORS, now=-1)
+    each_refused(
+        (
+            ConfigurationError,
+            "recorded queues",
+            lambda: gs.forecast(run, int(log.submit_time[900]), policy=policy_of(log)),
+        ),
+        (WorkloadError, "no queueing", lambda: calibrate(log, PROCESSORS, now=int(log.submit_time[3]))),
+        (WorkloadError, "later time", lambda: calibrate(log, PROCESSORS, now=-1)),
+    )
 
 
 def queue_of(log: gs.Workload, now: int) -> pd.DataFrame:
@@ -206,7 +207,15 @@ def test_a_history_goes_on(log: gs.Workload) -> None:
     assert known.queue[-2:].tolist() == [2, -2]
     snapshot = recorded_timeline(known, PROCESSORS).at(now)
     assert snapshot.past["start"][-2:].tolist() == [now - 10, -1]
-    with pytest.raises(TraceError, match="later than now"):
-        continue_log(history, table, PROCESSORS, now=now - 61, names=NAMES)
-    with pytest.raises(TraceError, match="give a date"):
-        continue_log(history, table.assign(submit_time="soon"), PROCESSORS, now=now)
+    each_refused(
+        (
+            TraceError,
+            "later than now",
+            lambda: continue_log(history, table, PROCESSORS, now=now - 61, names=NAMES),
+        ),
+        (
+            TraceError,
+            "give a date",
+            lambda: continue_log(history, table.assign(submit_time="soon"), PROCESSORS, now=now),
+        ),
+    )

@@ -24,6 +24,7 @@ from gridsched.forecasting.present import quantiles_of, waiting_instants
 from gridsched.policies.local import Conventions, named_policy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
 from gridsched.prediction.lifetimes import Lifetimes, learn
+from tests.support.fields import assert_fields
 
 HOUR = 3600
 EASY = named_policy("easy")
@@ -84,8 +85,7 @@ def test_run_times_are_a_mixture_of_those_like_it() -> None:
     for whose, asked, age in [(0, 100, -1), (3, 3600, 50), (5, 600, 500), (99, 60, -1), (1, 5000, 100)]:
         found = known.quantiles(np.array([whose]), np.array([asked]), np.array([age]))[0]
         # Sums of weights differ by rounding, which may move a level by one value.
-        expected = np.array(naive_quantiles(jobs, whose, asked, age))
-        assert np.isclose(found, expected).mean() > 0.95
+        assert np.isclose(found, np.array(naive_quantiles(jobs, whose, asked, age))).mean() > 0.95
         assert (found > age).all()
         assert (np.diff(found) >= 0).all()
 
@@ -113,10 +113,8 @@ def test_a_job_that_outlives_all_others_ends_somewhere() -> None:
 
 
 def test_log_uniform_law() -> None:
-    levels = (np.arange(5000) + 0.5) / 5000
-    law = fit_log_uniform((10 * 1000**levels).astype(np.int64))
-    assert law.shortest == pytest.approx(10, rel=0.1)
-    assert law.longest == pytest.approx(10_000, rel=0.1)
+    law = fit_log_uniform((10 * 1000 ** ((np.arange(5000) + 0.5) / 5000)).astype(np.int64))
+    assert_fields(law, shortest=pytest.approx(10, rel=0.1), longest=pytest.approx(10_000, rel=0.1))
     found = law.quantiles(np.array([0, 0]), np.array([1, 1]), np.array([100, 50_000]))
     assert np.median(found[0]) == pytest.approx(1000, rel=0.1)
     assert found[1].min() > 50_000
@@ -141,8 +139,7 @@ def test_who_knows_all_tells_the_actual_starts(policy: str) -> None:
     """With actual run times and nobody to come, every future is what happens."""
     workload = busy_workload(300, 2, load=3.0)
     workload = workload.select(slice(None), user=np.arange(300))
-    run = gs.simulate(workload, scheduler=policy)
-    timeline = timeline_of_run(run)
+    timeline = timeline_of_run(gs.simulate(workload, scheduler=policy))
     snapshot = timeline.at(int(workload.submit_time[-1]))
     assert len(snapshot.waiting) > 20
     known = _Known(np.asarray(workload.run_time))
@@ -189,16 +186,14 @@ def test_what_a_forecast_says(run: Any) -> None:
     assert issued["quantile"].to_numpy().tolist() == [0.1, 0.9]
     assert (issued["start"].isel(quantile=0) >= now).all()
     assert (issued["start"].isel(quantile=0) <= issued["start"].isel(quantile=1)).all()
-    late = issued["start"].isel(quantile=0) > now + 600
-    assert (issued["probability"][late] <= 0.12).all()
+    assert (issued["probability"][(issued["start"].isel(quantile=0) > now + 600)] <= 0.12).all()
     assert issued.attrs["policies"] == "easy"
     assert issued.equals(gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3))
     assert not issued.equals(gs.forecast(run, now, policy="fcfs", quantiles=(0.1, 0.9), futures=50))
 
 
 def test_nobody_waits(run: Any) -> None:
-    issued = gs.forecast(run, int(run["end_time"].max()))
-    assert issued.sizes["job"] == 0
+    assert gs.forecast(run, int(run["end_time"].max())).sizes["job"] == 0
 
 
 def test_quantiles_of_draws() -> None:
@@ -214,8 +209,7 @@ def test_instants_at_which_somebody_waits(run: Any) -> None:
     for now in found.tolist():
         assert len(timeline.at(now).waiting)
     idle = gs.simulate(busy_workload(5, 1, load=0.01), scheduler="easy")
-    nobody = waiting_instants(timeline_of_run(idle), 0, 10**7, 9, np.random.default_rng(1))
-    assert not len(nobody)
+    assert not len(waiting_instants(timeline_of_run(idle), 0, 10**7, 9, np.random.default_rng(1)))
 
 
 # --- how good they are ----------------------------------------------------------------------------
@@ -300,8 +294,7 @@ def test_forecasts_that_err_more_and_more_are_followed() -> None:
 
 
 def test_nothing_is_followed_before_it_is_known() -> None:
-    rng = np.random.default_rng(9)
-    wrong, truth = wrong_forecasts(900, rng)
+    wrong, truth = wrong_forecasts(900, np.random.default_rng(9))
     truth *= 30
     now = np.repeat(np.arange(150) * 3600, 6)
     moment = 100 * 3600
@@ -452,8 +445,7 @@ def test_a_start_beyond_all_futures_is_no_date() -> None:
     now = np.arange(300) * 100_000
     remaining = np.full((300, len(LEVELS)), 1000.0)
     remaining[:, 12:] = np.inf
-    issued = IssuedForecasts(now, remaining, np.linspace(10, 5000, 300))
-    fitted = issued.fit(int(now[-1]) + 200_000)
+    fitted = IssuedForecasts(now, remaining, np.linspace(10, 5000, 300)).fit(int(now[-1]) + 200_000)
     corrected = fitted.apply(remaining[:1])
     assert np.isfinite(corrected).all()
     assert corrected.max() <= 2 * 5000

@@ -12,6 +12,8 @@ from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.forecasting.snapshot import Timeline, recorded_timeline, timeline_of_run
 from gridsched.policies.local import Conventions, OverrunName, named_policy, schedule_from
 from tests.oracles.local import Job, simulate_policy
+from tests.support.errors import each_refused
+from tests.support.fields import assert_fields
 
 EXACT = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf")
 PROCESSORS = 8
@@ -110,9 +112,8 @@ def test_a_snapshot_tells_nothing_of_what_comes() -> None:
 def test_a_snapshot_says_who_waits_and_runs() -> None:
     workload = run_of([Job(0, 50, 60, 6), Job(5, 10, 10, 2), Job(6, 5, 5, 8), Job(90, 5, 5, 8)])
     snapshot = timeline_of_run(gs.simulate(workload, PROCESSORS, "easy")).at(10)
-    assert snapshot.past["number"].tolist() == [1, 2, 3]
+    assert_fields(snapshot.past, number=[1, 2, 3], end=[-1, -1, -1])
     assert (snapshot.running.tolist(), snapshot.waiting.tolist(), snapshot.free) == ([0, 1], [2], 0)
-    assert snapshot.past["end"].tolist() == [-1, -1, -1]
 
 
 def test_recorded_starts_are_a_timeline() -> None:
@@ -135,20 +136,28 @@ def test_recorded_starts_are_a_timeline() -> None:
 
 def test_a_log_with_too_many_in_use() -> None:
     """A cluster is as large as what is in use."""
-    workload = run_of([Job(0, 50, 60, 6), Job(5, 10, 10, 6)])
-    run = gs.simulate(workload, 12, "easy")
-    whole = timeline_of_run(run)
+    whole = timeline_of_run(gs.simulate(run_of([Job(0, 50, 60, 6), Job(5, 10, 10, 6)]), 12, "easy"))
     assert Timeline("small", 8, whole.jobs).at(7).processors == 12
 
 
 def test_other_runs_are_refused() -> None:
     workload = run_of([Job(0, 50, 60, 6)])
     two = gs.simulate([workload, workload], [gs.Cluster(processors=8, name=name) for name in "ab"], "local")
-    with pytest.raises(ConfigurationError, match="2 clusters"):
-        timeline_of_run(two)
-    with pytest.raises(ConfigurationError, match="counted"):
-        timeline_of_run(gs.simulate(workload, 8, "easy").assign(fate=("job", [0])))
-    with pytest.raises(ConfigurationError, match="passes 'event'"):
-        timeline_of_run(gs.simulate(workload, 8, "easy", passes="event"))
-    with pytest.raises(ConfigurationError, match="no job has been submitted"):
-        timeline_of_run(gs.simulate(run_of([Job(9, 5, 6, 6)]), 8)).at(8)
+    each_refused(
+        (ConfigurationError, "2 clusters", lambda: timeline_of_run(two)),
+        (
+            ConfigurationError,
+            "counted",
+            lambda: timeline_of_run(gs.simulate(workload, 8, "easy").assign(fate=("job", [0]))),
+        ),
+        (
+            ConfigurationError,
+            "passes 'event'",
+            lambda: timeline_of_run(gs.simulate(workload, 8, "easy", passes="event")),
+        ),
+        (
+            ConfigurationError,
+            "no job has been submitted",
+            lambda: timeline_of_run(gs.simulate(run_of([Job(9, 5, 6, 6)]), 8)).at(8),
+        ),
+    )

@@ -20,6 +20,7 @@ from gridsched.prediction import (
     stack_workloads,
 )
 from gridsched.workloads.table import Workload
+from tests.support.errors import each_refused
 from tests.support.prediction import Ends, busy_log, naive_knowledge, workload_of
 
 OPTIONS = PredictorOptions(minimum_history=50, min_samples_leaf=5, retrain_seconds=86_400, intervals=6)
@@ -146,10 +147,10 @@ def test_several_workloads_together(log: tuple[Workload, Ends], dataset: xr.Data
         assert own["weekly_jobs"][weeks:].isnull().all()
         assert own["retrainings"] == part.attrs["retrainings"]
     assert stacked.attrs["option_intervals"] == 6
-    with pytest.raises(ConfigurationError, match="occurs twice"):
-        stack_workloads([dataset, dataset])
-    with pytest.raises(ConfigurationError, match="at least one"):
-        stack_workloads([])
+    each_refused(
+        (ConfigurationError, "occurs twice", lambda: stack_workloads([dataset, dataset])),
+        (ConfigurationError, "at least one", lambda: stack_workloads([])),
+    )
     finer = evaluate(short, end[:200], replace(OPTIONS, intervals=7))
     with pytest.raises(ConfigurationError, match="intervals is 6 for made up and 7 for short"):
         stack_workloads([dataset, finer])

@@ -17,6 +17,7 @@ from gridsched.errors import WorkloadError
 from gridsched.prediction.intervals import discretise
 from gridsched.prediction.mdl import mdl_cuts
 from gridsched.prediction.options import Discretisation, Representative
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 
 HISTORY = np.array([1, 2, 3, 10, 20, 30, 100, 200, 300, 1000])
@@ -77,10 +78,10 @@ def test_representatives() -> None:
 
 
 def test_nothing_can_be_made_of_no_jobs() -> None:
-    with pytest.raises(WorkloadError, match="no finished job"):
-        discretise(np.empty(0, np.int64), "log_width", 5)
-    with pytest.raises(WorkloadError, match="label"):
-        discretise(HISTORY, "mdl", 5)
+    each_refused(
+        (WorkloadError, "no finished job", lambda: discretise(np.empty(0, np.int64), "log_width", 5)),
+        (WorkloadError, "label", lambda: discretise(HISTORY, "mdl", 5)),
+    )
 
 
 @pytest.mark.parametrize("kind", get_args(Discretisation))

@@ -15,6 +15,7 @@ from gridsched.experiments.kinds.jscheduler.drawing import interval_finding, pre
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
 from gridsched.prediction import METHODS, PredictorOptions, evaluate, stack_workloads
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 from tests.support.prediction import busy_log, workload_of
 
@@ -63,12 +64,11 @@ def test_finding_says_how_many_intervals_are_right() -> None:
 
 
 def test_what_the_dataset_does_not_have(stacked: xr.Dataset) -> None:
-    with pytest.raises(ConfigurationError, match="workload: found 'x'"):
-        prediction_intervals(stacked, workload="x")
-    with pytest.raises(ConfigurationError, match="predictor: found 'y'"):
-        prediction_intervals(stacked, methods=["y"])
-    with pytest.raises(ConfigurationError, match="at least one"):
-        prediction_intervals(stacked, methods=[])
+    each_refused(
+        (ConfigurationError, "workload: found 'x'", lambda: prediction_intervals(stacked, workload="x")),
+        (ConfigurationError, "predictor: found 'y'", lambda: prediction_intervals(stacked, methods=["y"])),
+        (ConfigurationError, "at least one", lambda: prediction_intervals(stacked, methods=[])),
+    )
 
 
 def test_drawing_again_gives_the_same_bytes(stacked: xr.Dataset, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, GridschedError, WorkloadError
 from gridsched.prediction import Predictor, PredictorOptions, predict_prequential
 from gridsched.workloads.table import Workload
+from tests.support.errors import each_refused
 from tests.support.prediction import Ends, busy_log, naive_features, small_logs, workload_of
 
 OPTIONS = PredictorOptions(
@@ -99,11 +100,9 @@ def test_mistakes_of_the_caller() -> None:
     with pytest.raises(GridschedError, match="not in the system"):
         predictor.finish(np.array([3, 3]), 100)
     predictor.finish(np.array([3]), 100)
-    with pytest.raises(GridschedError, match="not in the system"):
-        predictor.finish(np.array([3]), 101)
-    with pytest.raises(GridschedError, match="time goes back from 101 s to 99 s"):
-        predictor.predict(np.array([4]), 99)
-    with pytest.raises(ConfigurationError, match="source"):
-        Predictor(workload, source=np.zeros(2, np.int64))
-    with pytest.raises(WorkloadError, match="no jobs"):
-        Predictor(workload.select(slice(0)))
+    each_refused(
+        (GridschedError, "not in the system", lambda: predictor.finish(np.array([3]), 101)),
+        (GridschedError, "time goes back from 101 s to 99 s", lambda: predictor.predict(np.array([4]), 99)),
+        (ConfigurationError, "source", lambda: Predictor(workload, source=np.zeros(2, np.int64))),
+        (WorkloadError, "no jobs", lambda: Predictor(workload.select(slice(0)))),
+    )

@@ -29,6 +29,7 @@ from gridsched.prediction.rules import KINDS
 from gridsched.traces import by_count, clean, merge_workloads, read_swf
 from gridsched.workloads.table import Workload
 from tests.conftest import REPOSITORY
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 from tests.support.prediction import (
     Ends,
@@ -358,15 +359,27 @@ def test_options_that_make_no_sense(change: dict[str, Any], message: str) -> Non
 
 def test_inputs_that_make_no_sense() -> None:
     workload, end = regular_users(2, 10)
-    with pytest.raises(WorkloadError, match="one for each"):
-        predict_prequential(workload, end[1:])
-    with pytest.raises(WorkloadError, match="before its submission"):
-        predict_prequential(workload, np.where(np.arange(10) == 3, 0, end))
-    with pytest.raises(ConfigurationError, match="source"):
-        predict_prequential(workload, end, source=np.zeros(3, np.int64))
-    with pytest.raises(WorkloadError, match="order of submission"):
-        predict_prequential(workload.select(slice(None, None, -1)), end[::-1])
-    with pytest.raises(WorkloadError, match="clean the workload"):
-        predict_prequential(workload.select(slice(None), run_time=np.full(10, -1)), end)
-    with pytest.raises(WorkloadError, match="no jobs"):
-        predict_prequential(workload.select(slice(0)), end[:0])
+    each_refused(
+        (WorkloadError, "one for each", lambda: predict_prequential(workload, end[1:])),
+        (
+            WorkloadError,
+            "before its submission",
+            lambda: predict_prequential(workload, np.where(np.arange(10) == 3, 0, end)),
+        ),
+        (
+            ConfigurationError,
+            "source",
+            lambda: predict_prequential(workload, end, source=np.zeros(3, np.int64)),
+        ),
+        (
+            WorkloadError,
+            "order of submission",
+            lambda: predict_prequential(workload.select(slice(None, None, -1)), end[::-1]),
+        ),
+        (
+            WorkloadError,
+            "clean the workload",
+            lambda: predict_prequential(workload.select(slice(None), run_time=np.full(10, -1)), end),
+        ),
+        (WorkloadError, "no jobs", lambda: predict_prequential(workload.select(slice(0)), end[:0])),
+    )

@@ -83,7 +83,7 @@ def _self_scheduling() -> dict[str, Any]:
     return {**jscheduler.STUDY, "scenarios": [calm, failing]}
 
 
-KINDS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[Path], None] | None]] = {
+KINDS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[Path], object] | None]] = {
     "local-policies": (_local, None),
     "grid": (_grid, None),
     "calendars": (_calendars, calendars.write_logs),

@@ -32,7 +32,7 @@ class Kind:
     tables: set[str]
     changes: dict[str, tuple[dict[str, Any], set[str]]]
     """By name: changed keys, and the tasks that follow."""
-    inputs: Callable[[Path], None] | None = None
+    inputs: Callable[[Path], object] | None = None
     """Writes its logs into a folder."""
     seeded: set[str] = field(default_factory=set)
     """Tasks that follow from another seed."""

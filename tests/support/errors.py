@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -24,3 +24,10 @@ def says(text: str, *parts: str) -> None:
     """A message, page or output has all parts."""
     missing = [part for part in parts if part not in text]
     assert not missing, f"{missing} not in:\n{text}"
+
+
+def each_refused(*cases: tuple[type[Exception], str, Callable[[], object]]) -> None:
+    """Each call ends in an error of its kind, whose message matches."""
+    for error, message, call in cases:
+        with pytest.raises(error, match=message):
+            call()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
 HEADER = "; Computer: Abacus\n; MaxProcs: 4\n; UnixStartTime: 0\n; TimeZoneString: Europe/Rome\n"
@@ -22,3 +23,11 @@ def row(text: str, name: str) -> list[str]:
     """Cells of the first line that begins with a name, without thousands separators."""
     line = next(line for line in text.splitlines() if line.startswith(f"{name} "))
     return line.removeprefix(name).replace(",", "").split()
+
+
+def assert_rows(text: str, expected: Mapping[str, Sequence[Any]]) -> None:
+    """Lines that begin with these names have these cells; where `...` follows there may be more of them."""
+    for name, cells in expected.items():
+        known = [cell for cell in cells if cell is not ...]
+        found = row(text, name)
+        assert found[: len(known) if ... in cells else None] == known, (name, found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,15 @@ def changed(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def run_study(study: Study, folder: Path, seed: int, *, shown: bool = False) -> xr.Dataset:
     """Dataset of a study, made in a folder of results as the workflow makes it; with figures if wished."""
     return showing.run_study(study, folder, seed, figures=shown)
+
+
+def study_in(
+    folder: Path, study: Callable[[], Study], seed: int, *, results: str = "results", shown: bool = False
+) -> Path:
+    """Folder of results of a study that is read and made in a working directory."""
+    with contextlib.chdir(folder):
+        run_study(study(), folder / results, seed, shown=shown)
+    return folder / results
 
 
 def draw(study: Study, folder: Path, seed: int = 1, *, figures: bool = True, tables: bool = False) -> None:

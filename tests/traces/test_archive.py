@@ -17,6 +17,7 @@ import pytest
 from gridsched.errors import TraceError
 from gridsched.traces import ArchiveLog, archive_folder, fetch, find_log, read_swf, registry
 from gridsched.traces.archive import MIRRORS_VARIABLE
+from tests.support.errors import each_refused
 from tests.support.traces import HEADER, JOB, write
 
 FILE = "Abacus-1996-1.swf.gz"
@@ -126,10 +127,10 @@ def test_look_up(name: str) -> None:
 
 
 def test_unknown_name_gets_a_hint() -> None:
-    with pytest.raises(TraceError, match=r"'KTH-SP2-1997' .*did you mean KTH-SP2-1996"):
-        fetch("KTH-SP2-1997")
-    with pytest.raises(TraceError, match=r"'zzz' .*fetch --list shows"):
-        find_log("zzz")
+    each_refused(
+        (TraceError, r"'KTH-SP2-1997' .*did you mean KTH-SP2-1996", lambda: fetch("KTH-SP2-1997")),
+        (TraceError, r"'zzz' .*fetch --list shows", lambda: find_log("zzz")),
+    )
 
 
 def test_fetch_by_name_from_a_mirror_of_the_archive(archive_mirror: Path, tmp_path: Path) -> None:

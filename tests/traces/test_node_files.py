@@ -11,6 +11,7 @@ import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Limit, NodeType, Partition
 from gridsched.traces.node_files import SiteNodes, read_nodes
+from tests.support.errors import each_refused
 
 GOOD = """
 nodes:
@@ -108,7 +109,7 @@ def test_mistakes_name_the_file_and_the_key(text: str, problem: str, tmp_path: P
 
 
 def test_files_that_are_no_yaml(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"nodes\.yaml:2: not YAML"):
-        read(tmp_path, "nodes:\n - {a: ]\n")
-    with pytest.raises(ConfigurationError, match="no such file"):
-        read_nodes(tmp_path / "missing.yaml")
+    each_refused(
+        (ConfigurationError, r"nodes\.yaml:2: not YAML", lambda: read(tmp_path, "nodes:\n - {a: ]\n")),
+        (ConfigurationError, "no such file", lambda: read_nodes(tmp_path / "missing.yaml")),
+    )

@@ -19,6 +19,7 @@ from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.traces import read_swf
 from gridsched.workloads.table import SWF_FIELDS, Workload
 from tests.oracles.swf import naive_parse
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 from tests.support.traces import HEADER, JOB, job_line, write
 
@@ -205,12 +206,18 @@ def test_a_log_whose_lines_all_have_more_fields(tmp_path: Path) -> None:
 
 def test_fields_too_few_are_not_ignored_nor_lines_that_differ(tmp_path: Path) -> None:
     path = write(tmp_path, "\n".join([*LONGER, "1 2 3"]))
-    with pytest.raises(TraceError, match=r"log\.swf:4: 3 fields instead of 18.*fix these lines"):
-        read_swf(path, extra_fields="ignore")
-    with pytest.raises(
-        TraceError, match=r"log.swf:1: 21 fields.*\(4 malformed lines in all\).*fix these lines"
-    ):
-        read_swf(path)
+    each_refused(
+        (
+            TraceError,
+            r"log\.swf:4: 3 fields instead of 18.*fix these lines",
+            lambda: read_swf(path, extra_fields="ignore"),
+        ),
+        (
+            TraceError,
+            r"log.swf:1: 21 fields.*\(4 malformed lines in all\).*fix these lines",
+            lambda: read_swf(path),
+        ),
+    )
 
 
 def test_all_malformed_lines_are_counted_and_the_first_are_shown(tmp_path: Path) -> None:
@@ -260,12 +267,11 @@ def test_content_that_is_no_log(tmp_path: Path, content: bytes, problem: str) ->
 
 
 def test_paths_that_are_no_file(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r"none\.swf: no such file"):
-        read_swf(tmp_path / "none.swf")
-    with pytest.raises(TraceError, match="is a directory"):
-        read_swf(tmp_path)
-    with pytest.raises(TraceError, match="is not a regular file"):
-        read_swf("/dev/null")
+    each_refused(
+        (TraceError, r"none\.swf: no such file", lambda: read_swf(tmp_path / "none.swf")),
+        (TraceError, "is a directory", lambda: read_swf(tmp_path)),
+        (TraceError, "is not a regular file", lambda: read_swf("/dev/null")),
+    )
 
 
 def test_unreadable_file(tmp_path: Path) -> None:

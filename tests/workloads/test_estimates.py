@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gridsched.errors import WorkloadError
 from gridsched.workloads import FModel, Modal, Multiple, Workload, with_estimates
 from gridsched.workloads.estimates import POPULARITY, EstimateModel, _shuffle_feasibly
+from tests.support.errors import each_refused
 
 run_times = st.lists(st.integers(0, 400_000), max_size=300).map(lambda v: np.array(v, np.int64))
 models = st.one_of(
@@ -161,10 +162,10 @@ def test_bad_options_are_named(options: dict[str, Any], named: str) -> None:
 
 
 def test_factors_below_one_are_named() -> None:
-    with pytest.raises(WorkloadError, match="factor"):
-        Multiple(0.5)
-    with pytest.raises(WorkloadError, match="f is"):
-        FModel(-1)
+    each_refused(
+        (WorkloadError, "factor", lambda: Multiple(0.5)),
+        (WorkloadError, "f is", lambda: FModel(-1)),
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from gridsched.workloads.feedback import (
     with_feedback,
 )
 from tests.oracles import feedback as oracle
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 
 JOB = st.tuples(
@@ -133,12 +134,11 @@ def test_productivity_counts_the_jobs_that_ended_in_time() -> None:
 
 def test_what_cannot_react_is_refused() -> None:
     rows = [(0, 0, 10, 1), (50, 0, 10, 1)]
-    with pytest.raises(WorkloadError, match="use one of clock, think, leave"):
-        with_feedback(log(rows), sessions="never")  # type: ignore[arg-type]
-    with pytest.raises(WorkloadError, match="does not name its users"):
-        with_feedback(log([(0, 0, 10, -1)]))
-    with pytest.raises(WorkloadError, match="no recorded waits"):
-        with_feedback(log([(0, -1, 10, 1)]))
+    each_refused(
+        (WorkloadError, "use one of clock, think, leave", lambda: with_feedback(log(rows), sessions="never")),  # type: ignore[arg-type]
+        (WorkloadError, "does not name its users", lambda: with_feedback(log([(0, 0, 10, -1)]))),
+        (WorkloadError, "no recorded waits", lambda: with_feedback(log([(0, -1, 10, 1)]))),
+    )
 
 
 # --- users who leave ------------------------------------------------------------------------------
@@ -201,16 +201,9 @@ def test_users_leave_and_come_back_as_the_twin_says(seed: int, scheduler: str) -
     workload = users_log(seed)
     found = sessions_of(workload)
     made = with_feedback(workload, sessions="leave", seed=seed)
-    clusters: Any = (
-        gs.Cluster(processors=1)
-        if scheduler == "fcfs"
-        else [
-            gs.Cluster(name="one", processors=1),
-            gs.Cluster(name="two", processors=1),
-        ]
-    )
-    jobs: Any = made if scheduler == "fcfs" else [made, None]
-    run = gs.simulate(jobs, clusters, scheduler, align="none")
+    clusters = [gs.Cluster(name=name, processors=1) for name in ("one", "two")]
+    jobs: Any = (made, clusters[0]) if scheduler == "fcfs" else ([made, None], clusters)
+    run = gs.simulate(*jobs, scheduler, align="none")
     gs.verify(run)
     place = {int(number): index for index, number in enumerate(made.job_number)}
     at = [place[int(number)] for number in workload.job_number]

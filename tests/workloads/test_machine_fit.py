@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.errors import WorkloadError
-from gridsched.traces import by_interval, read_swf
 from gridsched.workloads import (
     Workload,
     compare_machines,
@@ -153,22 +149,10 @@ def test_comparison_has_a_row_for_every_class_of_either() -> None:
         compare_machines({})
 
 
-@pytest.fixture(scope="module")
-def blue(archive_mirror: Path) -> Workload:
-    """Batch jobs of SDSC Blue Horizon from March to August 2002, local time."""
-    log = read_swf(archive_mirror / "SDSC-BLUE-2000-4.2-cln.swf.gz")
-    assert log.unix_start_time is not None
-    assert log.time_zone is not None
-    zone = ZoneInfo(log.time_zone)
-    start, end = (int(datetime(2002, m, 1, tzinfo=zone).timestamp()) - log.unix_start_time for m in (3, 9))
-    window = by_interval(log, start, end)
-    return window.select(window.queue != 0)
-
-
-def test_real_log_of_m3_gives_the_slow_paths_of_table_4(blue: Workload) -> None:
+def test_real_log_of_m3_gives_the_slow_paths_of_table_4(blue_log: Workload) -> None:
     """All orders, and the rates of the slower paths but of the widest jobs to 8 %, are the paper's."""
-    assert len(blue) == 35_695
-    fitted = fit_machine(blue, classes=TABLE_4, incomplete="leave-out", **SHAPE)
+    assert len(blue_log) == 35_695
+    fitted = fit_machine(blue_log, classes=TABLE_4, incomplete="leave-out", **SHAPE)
     table = compare_machines({"log": fitted.machine, "paper": M3})
     assert (fitted.table[["interarrival_matched", "service_matched"]] == 3).all(axis=None)
     for kind in ("interarrival", "service"):
@@ -186,9 +170,9 @@ def test_real_log_of_m3_gives_the_slow_paths_of_table_4(blue: Workload) -> None:
         np.testing.assert_allclose(near[name]["log"], near[name]["paper"], rtol=0.15)
 
 
-def test_other_classes_of_the_log_of_m3_lack_short_jobs(blue: Workload) -> None:
+def test_other_classes_of_the_log_of_m3_lack_short_jobs(blue_log: Workload) -> None:
     """The log has the paper's long jobs, p x jobs, but fewer short ones: mean service times are longer."""
-    fitted = fit_machine(blue, classes=TABLE_4, incomplete="leave-out", **SHAPE)
+    fitted = fit_machine(blue_log, classes=TABLE_4, incomplete="leave-out", **SHAPE)
     for label, c in zip(fitted.table.index, M3.classes, strict=True):
         if label not in ("25-56", "121-248", "505-1152"):
             continue
@@ -198,14 +182,14 @@ def test_other_classes_of_the_log_of_m3_lack_short_jobs(blue: Workload) -> None:
         assert row.service_moment_1 > 1.35 * c.service.mean
 
 
-def test_jobs_of_m3_that_got_processors(blue: Workload) -> None:
+def test_jobs_of_m3_that_got_processors(blue_log: Workload) -> None:
     """Without the 2,055 jobs that never started: 823 s and, unknown run times taken as -1 s, 2,080 s."""
-    ran = blue.select(blue.allocated_processors > 0)
+    ran = blue_log.select(blue_log.allocated_processors > 0)
     small = fit_machine(ran, classes=TABLE_4, incomplete="leave-out", **SHAPE).table.loc["1-8"]
     assert len(ran) == 33_640
     assert small.jobs == 19_299
     # 54.1 % of all jobs, 57.4 % of those that got processors.
-    assert small.jobs / len(blue) == pytest.approx(0.541, abs=5e-4)
+    assert small.jobs / len(blue_log) == pytest.approx(0.541, abs=5e-4)
     assert_fields(
         small, share=pytest.approx(0.574, abs=5e-4), interarrival_moment_1=pytest.approx(823.4, abs=0.1)
     )
@@ -213,11 +197,11 @@ def test_jobs_of_m3_that_got_processors(blue: Workload) -> None:
     assert small.service_moment_1 == pytest.approx(2083, abs=0.5)
 
 
-def test_rule_gives_five_of_the_six_bounds_of_table_4(blue: Workload) -> None:
-    bounds = [(c.low, c.high) for c in size_classes_of(blue.processors, 8, largest=1152)]
+def test_rule_gives_five_of_the_six_bounds_of_table_4(blue_log: Workload) -> None:
+    bounds = [(c.low, c.high) for c in size_classes_of(blue_log.processors, 8, largest=1152)]
     assert bounds == [*TABLE_4[:5], (249, 1152)]
 
 
-def test_real_log_needs_a_decision_about_incomplete_jobs(blue: Workload) -> None:
+def test_real_log_needs_a_decision_about_incomplete_jobs(blue_log: Workload) -> None:
     with pytest.raises(WorkloadError, match="2,083 jobs have no run time and 4 one of zero"):
-        fit_machine(blue, **SHAPE)
+        fit_machine(blue_log, **SHAPE)

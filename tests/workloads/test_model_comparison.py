@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from hypothesis import strategies as st
 
 from gridsched import results
 from gridsched.errors import WorkloadError
-from gridsched.traces import by_interval, read_swf
 from gridsched.workloads import (
     HyperErlang,
     Machine,
@@ -301,15 +298,9 @@ def test_table_four_of_the_paper_is_the_published_one() -> None:
 
 
 @pytest.fixture(scope="module")
-def blue(archive_mirror: Path) -> xr.Dataset:
-    """Batch jobs of SDSC Blue Horizon from March to August 2002, local time, beside M3."""
-    log = read_swf(archive_mirror / "SDSC-BLUE-2000-4.2-cln.swf.gz")
-    assert log.unix_start_time is not None
-    assert log.time_zone is not None
-    zone = ZoneInfo(log.time_zone)
-    start, end = (int(datetime(2002, m, 1, tzinfo=zone).timestamp()) - log.unix_start_time for m in (3, 9))
-    window = by_interval(log, start, end)
-    return models_dataset(window.select(window.queue != 0), MACHINES, "M3")
+def blue(blue_log: Workload) -> xr.Dataset:
+    """The log of SDSC Blue Horizon beside M3."""
+    return models_dataset(blue_log, MACHINES, "M3")
 
 
 def test_real_log_beside_table_4(blue: xr.Dataset) -> None:

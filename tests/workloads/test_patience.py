@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 import gridsched as gs
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.workloads.patience import KaplanMeier, Weibull, fit_patience, patience_sample, with_patience
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 
 
@@ -146,9 +147,16 @@ def test_a_schedule_with_drawn_patience_keeps_its_rules() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(WorkloadError, match="no job waited until it was cancelled"):
-        fit_patience(jobs([1, 2], [False, False]))
-    with pytest.raises(ConfigurationError, match="use one of kaplan-meier, weibull, exponential"):
-        fit_patience(jobs([1], [True]), "cox")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="shape is 0"):
-        Weibull(scale=1.0, shape=0.0)
+    each_refused(
+        (
+            WorkloadError,
+            "no job waited until it was cancelled",
+            lambda: fit_patience(jobs([1, 2], [False, False])),
+        ),
+        (
+            ConfigurationError,
+            "use one of kaplan-meier, weibull, exponential",
+            lambda: fit_patience(jobs([1], [True]), "cox"),  # type: ignore[arg-type]
+        ),
+        (ConfigurationError, "shape is 0", lambda: Weibull(scale=1.0, shape=0.0)),
+    )
