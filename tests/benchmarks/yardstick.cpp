@@ -1,6 +1,5 @@
-// The yardstick of the engine: first come, first served (no backfilling) and EASY on one cluster, and the data
-// structures on their own, as fast as plain C++ makes them with the same algorithms. Start times are the same as
-// the engine's, job by job.
+// The yardstick of the engine: first come, first served (no backfilling) and EASY on one cluster, as fast as plain
+// C++ makes them with the same algorithms. Start times are the same as the engine's, job by job.
 //
 // Conventions: one scheduling pass after all events of an instant; a job that outruns its expected end is
 // expected to run twice its estimate, then four times ...; the estimate of a job is at least 1 s.
@@ -487,54 +486,6 @@ class Easy {
     WaitingJobs waiting_;
 };
 
-// --- Availability profile: sorted array of steps, the last one lasts forever. ---
-
-struct Step {
-    std::int64_t time, free;
-};
-
-class Profile {
-  public:
-    Profile(const Step* steps, std::size_t number) : steps_(steps, steps + number) { steps_.reserve(number + 4); }
-
-    std::int64_t earliest_fit(std::int64_t now, std::int64_t processors, std::int64_t duration) const {
-        const Step* step = steps_.data();
-        const Step* const end = step + steps_.size();
-        std::int64_t start = now;
-        while (true) {
-            for (; step->free < processors; ++step) start = (step + 1)->time;
-            const std::int64_t until = start + duration;
-            for (++step; step != end && step->time < until && step->free >= processors; ++step) {}
-            if (step == end || step->time >= until) return start;
-        }
-    }
-
-    void change(std::int64_t start, std::int64_t end, std::int64_t processors) {
-        const std::size_t first = cut(start), last = cut(end);
-        for (std::size_t k = first; k < last; ++k) steps_[k].free += processors;
-        join(last);
-        join(first);
-    }
-
-    std::size_t size() const { return steps_.size(); }
-
-  private:
-    std::size_t cut(std::int64_t time) {
-        auto after = std::upper_bound(steps_.begin(), steps_.end(), time,
-                                      [](std::int64_t t, const Step& step) { return t < step.time; });
-        const auto index = static_cast<std::size_t>(after - steps_.begin());
-        if (steps_[index - 1].time == time) return index - 1;
-        steps_.insert(after, {time, steps_[index - 1].free});
-        return index;
-    }
-    void join(std::size_t k) {
-        if (k > 0 && k < steps_.size() && steps_[k].free == steps_[k - 1].free)
-            steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(k));
-    }
-
-    std::vector<Step> steps_;
-};
-
 }  // namespace
 
 extern "C" {
@@ -551,75 +502,4 @@ void easy_plain(const Job* jobs, std::size_t number, std::int64_t processors, st
     Easy<PlainList>(jobs, number, processors, starts).simulate();
 }
 
-// The loops below have a twin in bench_structures.py, with the same names, arguments and results.
-
-std::int64_t heap_changes(const Run* runs, std::size_t live, std::size_t number) {
-    EndHeap heap(live);
-    for (std::size_t j = 0; j < live; ++j) heap.push(runs[j]);
-    std::int64_t now = 0;
-    for (std::size_t j = live; j < number; ++j) {
-        now = heap.pop().time;
-        heap.push({now + runs[j].time, runs[j].job, runs[j].processors});
-    }
-    return now;
-}
-
-std::int64_t running_changes(const Run* runs, std::size_t live, std::size_t number) {
-    BlockList running(live + 1);
-    std::int64_t sum = 0;
-    for (std::size_t j = 0; j < number; ++j) {
-        running.insert(runs[j]);
-        if (j >= live) running.remove(runs[j - live]);
-        sum += running.first().time;
-    }
-    return sum;
-}
-
-std::int64_t running_shadow(const Run* runs, std::size_t live, std::size_t number) {
-    BlockList running(live);
-    for (std::size_t j = 0; j < live; ++j) running.insert(runs[j]);
-    std::int64_t sum = 0;
-    for (std::size_t j = live; j < number; ++j) {
-        const Shadow shadow = running.shadow(0, 8 * runs[j].processors);
-        sum += shadow.time + shadow.available;
-    }
-    return sum;
-}
-
-std::int64_t waiting_changes(const Job* jobs, std::size_t live, std::size_t number) {
-    WaitingJobs waiting(jobs, number);
-    for (std::size_t j = 0; j < number; ++j) {
-        waiting.insert(j);
-        if (j >= live) waiting.remove(j - live);
-    }
-    return waiting.first_fit({kLargest - 1, kLargest - 1, 0});
-}
-
-std::int64_t waiting_searches(const Job* jobs, std::size_t live, std::size_t number) {
-    WaitingJobs waiting(jobs, number);
-    for (std::size_t j = 0; j < live; ++j) waiting.insert(j);
-    std::int64_t sum = 0;
-    for (std::size_t j = live; j < number; ++j)
-        sum += waiting.first_fit({0, jobs[j].processors, jobs[j].estimate / 64});
-    return sum;
-}
-
-std::int64_t profile_fits(const Step* steps, std::size_t size, const Job* jobs, std::size_t number) {
-    const Profile profile(steps, size);
-    std::int64_t sum = 0;
-    for (std::size_t j = 0; j < number; ++j)
-        sum += profile.earliest_fit(steps[0].time, jobs[j].processors, jobs[j].estimate);
-    return sum;
-}
-
-// Here `submit` is the start of a reservation, which is made and given back.
-std::int64_t profile_changes(const Step* steps, std::size_t size, const Job* jobs, std::size_t number) {
-    Profile profile(steps, size);
-    for (std::size_t j = 0; j < number; ++j) {
-        const std::int64_t start = jobs[j].submit, end = start + jobs[j].estimate;
-        profile.change(start, end, -jobs[j].processors);
-        profile.change(start, end, jobs[j].processors);
-    }
-    return static_cast<std::int64_t>(profile.size());
-}
-}
+}  // extern "C"

@@ -41,14 +41,6 @@ class Yardstick:
         function(_data(jobs), ctypes.c_size_t(len(jobs)), ctypes.c_int64(processors), _data(starts))
         return starts
 
-    def loop(self, name: str, *arguments: NDArray[Any] | int) -> int:
-        """Result of one of the loops over a data structure; an array is passed as its address alone."""
-        function = self._library[name]
-        function.restype = ctypes.c_int64
-        return int(
-            function(*(_data(a) if isinstance(a, np.ndarray) else ctypes.c_size_t(a) for a in arguments))
-        )
-
 
 def _data(array: NDArray[Any]) -> ctypes.c_void_p:
     assert array.flags.c_contiguous

@@ -232,9 +232,11 @@ class Cluster:
 
     def least(self, n: int, start: int, end: int) -> tuple[bool, int, int, list[int]]:
         """Whether a node is closed for some of the time; cores, memory, GPUs that are free all the time."""
-        node, there = self.nodes[n], self.occupations(n)
+        node = self.nodes[n]
+        there = [each for each in self.occupations(n) if each[0] < end and each[1] > start]
         closed, cores, memory, devices = False, node.cores, node.memory, [1000] * node.gpus
-        for time in {start} | {t for o in there for t in o[:2] if start < t < end}:
+        # there is less only from where something begins
+        for time in {max(begin, start) for begin, _, _ in there}:
             present = [what for begin, until, what in there if begin <= time < until]
             parts = [part for part in present if part is not None]
             closed |= len(parts) < len(present)
@@ -276,10 +278,10 @@ class Cluster:
         return sum(self.fitting(j, start).values()) >= self.jobs[j].units
 
     def earliest(self, j: int) -> int | None:
-        times = {self.now}
-        for n in range(len(self.nodes)):
-            times |= {t for o in self.occupations(n) for t in o[:2] if self.now < t < NEVER}
-        return next((time for time in sorted(times) if self.fits(j, time)), None)
+        """The earliest time from now on at which a job fits: now, or where something ends."""
+        ends = {end for n in range(len(self.nodes)) for _, end, _ in self.occupations(n)}
+        times = sorted({self.now} | {end for end in ends if self.now < end < NEVER})
+        return next((time for time in times if self.fits(j, time)), None)
 
     # placement
 
