@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gridsched as gs
-from gridsched.errors import ConfigurationError
 from gridsched.explanation import Explanation, expected_end, explain, reservations
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy, named_policy
@@ -23,6 +22,8 @@ from tests.oracles import orders
 from tests.oracles.conformance import read_plain
 from tests.oracles.local import POLICIES as NAMED
 from tests.oracles.local import CountedProcessors, Job
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
@@ -32,13 +33,8 @@ MACHINE = 8
 
 def simulated(jobs: list[Job], processors: int, policy: str, overrun: str = "doubling") -> Any:
     columns = np.array(jobs, np.int64).reshape(-1, 4).T
-    workload = gs.Workload(
-        name="example",
-        submit_time=columns[0],
-        run_time=columns[1],
-        requested_time=columns[2],
-        requested_processors=columns[3],
-    )
+    names = ("submit_time", "run_time", "requested_time", "requested_processors")
+    workload = jobs_of(**dict(zip(names, columns, strict=True)))
     return simulate(workload, gs.Cluster(processors=processors), policy, overrun=overrun)  # type: ignore[arg-type]
 
 
@@ -181,36 +177,50 @@ def test_who_overtakes_whom(jobs: list[Job], policy: str, data: st.DataObject) -
     assert found.ahead == sum(is_ahead(other, submit) for other in queued)
 
 
-def test_the_shadow_time_of_the_conformance_case() -> None:
-    """The head of `shadow_time` has its place at 10, and job 4 is backfilled past it."""
-    case = read_plain("shadow_time")
-    head = told(case.jobs, case.processors, "easy", 2)
-    assert (head.reserved_for, head.first_at) == (10, head.reserved_at)
-    assert head.start_time == 10
-    assert head.overtaken_by.tolist() == [3, 5]
+SHADOW, BLOCKED = read_plain("shadow_time"), read_plain("sjf_blocked_head")
+EARLY = [Job(0, 10, 100, 8), Job(1, 5, 5, 8)]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "processors", "policy", "job", "expected"),
+    [
+        # The head has its place at 10, and job 4 is backfilled past it
+        (
+            SHADOW.jobs,
+            SHADOW.processors,
+            "easy",
+            2,
+            {"reserved_for": 10, "start_time": 10, "overtaken_by": [3, 5]},
+        ),
+        (SHADOW.jobs, SHADOW.processors, "easy", 3, {"start_time": 2, "passed_over": [2]}),
+        # A blocked head blocks: the job waits although a processor is free
+        (BLOCKED.jobs, BLOCKED.processors, "sjf", 2, {"start_time": 20, "reserved_at": None}),
+        # A reservation that early ends move forward
+        *(
+            (
+                EARLY,
+                MACHINE,
+                policy,
+                1,
+                {"reserved_at": 1, "reserved_for": 100, "start_time": 10, "freed_by": [0]},
+            )
+            for policy in ("easy", "conservative")
+        ),
+    ],
+)
+def test_explanations_by_hand(
+    jobs: list[Job], processors: int, policy: str, job: int, expected: dict[str, Any]
+) -> None:
+    assert_fields(told(jobs, processors, policy, job), **expected)
+
+
+def test_phases_and_holders_by_hand() -> None:
+    head = told(SHADOW.jobs, SHADOW.processors, "easy", 2)
+    assert head.first_at == head.reserved_at
     assert [phase.first for phase in head.phases] == [True]
-    small = told(case.jobs, case.processors, "easy", 3)
-    assert small.start_time == 2
-    assert small.passed_over.tolist() == [2]
-
-
-def test_a_blocked_head_blocks() -> None:
-    """In `sjf_blocked_head` job 3 waits although a processor is free."""
-    case = read_plain("sjf_blocked_head")
-    found = told(case.jobs, case.processors, "sjf", 2)
-    assert found.start_time == 20
-    assert found.reserved_at is None
-    assert found.seconds(first=False, enough=True) > 0
-
-
-def test_a_reservation_that_early_ends_move_forward() -> None:
-    jobs = [Job(0, 10, 100, 8), Job(1, 5, 5, 8)]
-    for policy in ("easy", "conservative"):
-        found = told(jobs, MACHINE, policy, 1)
-        assert (found.reserved_at, found.reserved_for, found.start_time) == (1, 100, 10)
-        assert found.freed_by.tolist() == [0]
-        (holder,) = found.holders
-        assert (holder.job, holder.processors, holder.expected_end, holder.end) == (0, 8, 100, 10)
+    assert told(BLOCKED.jobs, BLOCKED.processors, "sjf", 2).seconds(first=False, enough=True) > 0
+    (holder,) = told(EARLY, MACHINE, "easy", 1).holders
+    assert (holder.job, holder.processors, holder.expected_end, holder.end) == (0, 8, 100, 10)
 
 
 @pytest.mark.parametrize(
@@ -230,37 +240,34 @@ def test_expected_ends(start: int, estimate: int, now: int, overrun: str, end: i
     assert start + orders.corrected(estimate, now - start, overrun) == end
 
 
-def test_jobs_that_cannot_be_explained() -> None:
-    run = simulated([Job(0, 5, 5, 9), Job(0, 5, 5, 1)], MACHINE, "easy")
-    assert explain(run, 1, named_policy("easy")).job == 1
-    with pytest.raises(ConfigurationError, match="larger than the cluster"):
-        explain(run, 0, named_policy("easy"))
-    with pytest.raises(ConfigurationError, match="has 2 jobs"):
-        explain(run, 2, named_policy("easy"))
-    with pytest.raises(ConfigurationError, match="not that of the run"):
-        explain(run, 1, named_policy("fcfs"))
-    own = LocalPolicy(name="easy", order=lambda submit_time: -submit_time, backfilling="easy")
-    with pytest.raises(ConfigurationError, match="is a function"):
-        explain(run, 1, own)
+COUNTED = simulated([Job(0, 5, 5, 9), Job(0, 5, 5, 1)], MACHINE, "easy")
+OWN = LocalPolicy(name="easy", order=lambda submit_time: -submit_time, backfilling="easy")
+
+
+@pytest.mark.parametrize(
+    ("job", "policy", "complaint"),
+    [
+        (0, named_policy("easy"), "larger than the cluster"),
+        (2, named_policy("easy"), "has 2 jobs"),
+        (1, named_policy("fcfs"), "not that of the run"),
+        (1, OWN, "is a function"),
+        (1, "fcfs", "'fcfs' is not that of the run, 'easy'"),
+        (1, "esy", "unknown policy 'esy'"),
+    ],
+)
+def test_jobs_that_cannot_be_explained(job: int, policy: Any, complaint: str) -> None:
+    assert explain(COUNTED, 1, named_policy("easy")).job == 1
+    with refused(complaint):
+        explain(COUNTED, job, policy)
 
 
 def test_a_run_of_a_cluster_with_its_own_policy_is_explained() -> None:
-    jobs = gs.Workload(
-        name="example",
-        submit_time=np.array([0, 1]),
-        run_time=np.array([10, 10]),
-        requested_processors=np.array([5, 5]),
-    )
+    jobs = jobs_of(submit_time=[0, 1], run_time=[10, 10], requested_processors=[5, 5])
     run = simulate(jobs, gs.Cluster(processors=MACHINE, policy="sjf"))
     assert run.attrs["scheme"] == "local"
-    assert explain(run, 1, named_policy("sjf")).start_time == 10
-    assert (
-        explain(run, 1, "sjf").phases == explain(run, 1).phases == explain(run, 1, named_policy("sjf")).phases
-    )
-    with pytest.raises(ConfigurationError, match="'easy' is not that of the run, 'sjf'"):
-        explain(run, 1, "easy")
-    with pytest.raises(ConfigurationError, match="unknown policy 'esy'"):
-        explain(run, 1, "esy")
+    found = [explain(run, 1, named_policy("sjf")), explain(run, 1, "sjf"), explain(run, 1)]
+    assert found[0].start_time == 10
+    assert found[0].phases == found[1].phases == found[2].phases
 
 
 # --- on nodes -------------------------------------------------------------------------------------
@@ -377,9 +384,9 @@ def test_enough_of_all_but_not_on_the_same_nodes() -> None:
     kinds = [NodeType(cores=4, gpus=1, memory=0, name="a"), NodeType(cores=8, gpus=1, memory=8, name="b")]
     run = gs.simulate(jobs, gs.Cluster(nodes=kinds), "easy")
     gs.verify(run)
-    assert parts(told_on_nodes(run, 2)) == [(1, 50, ("together",))]
-    assert told_on_nodes(run, 2).freed_by.tolist() == [0]
-    assert told_on_nodes(run, 2).nodes == (0,)
+    found = told_on_nodes(run, 2)
+    assert parts(found) == [(1, 50, ("together",))]
+    assert_fields(found, freed_by=[0], nodes=(0,))
 
 
 def test_jobs_ahead() -> None:
@@ -392,14 +399,15 @@ def test_jobs_ahead() -> None:
     )
     run = gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=8)]), "easy")
     assert run["start_time"].values.tolist() == [0, 50, 70, 3]
-    assert parts(told_on_nodes(run, 2)) == [
+    found = told_on_nodes(run, 2)
+    assert parts(found) == [
         (2, 3, ("queue",)),
         (3, 13, ("cores",)),
         (13, 50, ("queue",)),
         (50, 70, ("cores",)),
     ]
-    assert told_on_nodes(run, 2).phases[0].ahead == (1,)
-    assert told_on_nodes(run, 2).seconds("queue") == 38
+    assert found.phases[0].ahead == (1,)
+    assert found.seconds("queue") == 38
     fcfs = gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=8)]), "sjf")
     assert told_on_nodes(fcfs, 1).phases[0].ahead == ()
 
@@ -441,22 +449,22 @@ def test_jobs_that_never_ran() -> None:
         dependencies=dependency_table([(3, 0, "afterany"), (4, 0, "afterok")]),
     )
     run = gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=4)]), "easy")
-    assert run["fate"].values.tolist() == [COMPLETED, GAVE_UP, REJECTED, GAVE_UP, NEVER_ELIGIBLE]
-    assert parts(told_on_nodes(run, 1)) == [(1, 31, ("cores",))]
-    assert (told_on_nodes(run, 1).starts, told_on_nodes(run, 1).freed_by.tolist()) == ((), [])
-    with pytest.raises(ConfigurationError, match="rejected"):
-        gs.explain(run, 2)
+    assert_fields(run, fate=[COMPLETED, GAVE_UP, REJECTED, GAVE_UP, NEVER_ELIGIBLE])
+    second, fourth, fifth = (told_on_nodes(run, job) for job in (1, 3, 4))
+    assert parts(second) == [(1, 31, ("cores",))]
+    assert_fields(second, starts=(), freed_by=[])
     # its user gave up before what it waited for was over
-    assert (parts(told_on_nodes(run, 3)), told_on_nodes(run, 3).eligible_time) == (
-        [(3, 20, ("dependency",))],
-        -1,
-    )
-    assert told_on_nodes(run, 3).depends_on == (0,)
-    assert (parts(told_on_nodes(run, 4)), told_on_nodes(run, 4).depends_on) == ([], (0,))
-    with pytest.raises(ConfigurationError, match="5 jobs"):
-        gs.explain(run, 5)
-    with pytest.raises(ConfigurationError, match="reservations"):
-        reservations(run)
+    assert parts(fourth) == [(3, 20, ("dependency",))]
+    assert_fields(fourth, eligible_time=-1, depends_on=(0,))
+    assert parts(fifth) == []
+    assert fifth.depends_on == (0,)
+    for ask, complaint in (
+        (lambda: gs.explain(run, 2), "rejected"),
+        (lambda: gs.explain(run, 5), "5 jobs"),
+        (lambda: reservations(run), "reservations"),
+    ):
+        with refused(complaint):
+            ask()
 
 
 # --- reasons, random cases ------------------------------------------------------------------------
@@ -524,30 +532,24 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
     """The plain simulator of a run, from what its jobs ask for."""
     v = {str(name): run[name].values for name in run.variables}
     after: list[list[tuple[int, str, int]]] = [[] for _ in range(len(jobs))]
-    names = {number: name for name, number in KINDS.items()}
-    for row in range(len(v.get("dependency_job", []))):
-        job, on, kind, delay = (int(v[f"dependency_{key}"][row]) for key in ("job", "on", "kind", "delay"))
-        after[job].append((on, names[kind], delay))
-    listed = []
-    for j in range(len(jobs)):
-        asked = {
-            name: int(v[f"asked_{name}"][j]) for name in ("units", "cores", "memory", "gpus", "share", "most")
-        }
-        gives_up = int(v["gives_up_time"][j])
-        listed.append(
-            oracle.Job(
-                int(v["submit_time"][j]),
-                int(v["run_time"][j]),
-                int(v["estimate"][j]),
-                **asked,
-                whole=bool(v["asked_whole"][j]),
-                where=int(v["asked_where"][j]),
-                gives_up=oracle.NEVER if gives_up < 0 else gives_up,
-                failed=jobs.status[j] in (0, 5),
-                after=after[j],
-                groups=[int(group) for group in v["limited"][j] if group >= 0] if "limited" in v else [],
-            )
+    if jobs.dependencies is not None:
+        names = {number: name for name, number in KINDS.items()}
+        for job, on, kind, delay in jobs.dependencies[["job", "on", "kind", "delay"]].tolist():
+            after[job].append((on, names[kind], delay))
+    asked = ("units", "cores", "memory", "gpus", "share", "most", "whole", "where")
+    listed = [
+        oracle.Job(
+            int(v["submit_time"][j]),
+            int(v["run_time"][j]),
+            int(v["estimate"][j]),
+            **{name: int(v[f"asked_{name}"][j]) for name in asked},
+            gives_up=oracle.NEVER if v["gives_up_time"][j] < 0 else int(v["gives_up_time"][j]),
+            failed=jobs.status[j] in (0, 5),
+            after=after[j],
+            groups=[int(group) for group in v["limited"][j] if group >= 0] if "limited" in v else [],
         )
+        for j in range(len(jobs))
+    ]
     events = []
     for event in cluster.events:
         happens = "window" if event.kind == "maintenance" else event.kind

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import gridsched as gs
-from gridsched.errors import ConfigurationError
 from gridsched.nodes import PLACEMENTS, Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy
 from gridsched.prediction.options import PredictorOptions
@@ -24,7 +23,9 @@ from gridsched.workloads.dependencies import dependency_table
 from tests.oracles import grid as naive
 from tests.oracles import nodes as oracle
 from tests.oracles.grid import METRICS, SCHEMES, AskedJob, SelfScheduling, SiteDescription
+from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
 
 MIB = 1024
 
@@ -271,10 +272,8 @@ def some_case(
 def check(run: Any, found: dict[str, Any]) -> None:
     """Check that a run is what the oracle found."""
     gs.verify(run)
-    assert run["start_time"].values.tolist() == found["start"]
-    fates = [FATES[fate] for fate in run["fate"].values]
-    assert fates == found["fate"]
-    assert run["killed"].values.tolist() == found["kills"]
+    assert_fields(run, start_time=found["start"], killed=found["kills"], corrections=found["corrections"])
+    assert [FATES[fate] for fate in run["fate"].values] == found["fate"]
     offset = np.searchsorted(run["node_cluster"].values, np.arange(run.sizes["cluster"]))
     executions = []
     for p in range(run.sizes["piece"]):
@@ -293,7 +292,6 @@ def check(run: Any, found: dict[str, Any]) -> None:
             )
         )
     assert sorted(executions) == found["executions"]
-    assert run.attrs["corrections"] == found["corrections"]
     if "predicted_run_time" in run:
         ran = run["start_time"].values >= 0
         assert run["predicted_run_time"].values[ran].tolist() == np.array(found["predicted"])[ran].tolist()
@@ -488,146 +486,179 @@ def test_users_who_never_give_up_change_nothing() -> None:
         np.testing.assert_array_equal(starts[0], starts[1])
 
 
-def single(**columns: Any) -> gs.Workload:
-    given: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
-    return gs.Workload(name="single", **given)
+def cost_of_waiting(wait: int, idle: int) -> float:
+    """A cost of one's own."""
+    return wait - idle
 
 
-def test_a_job_that_nobody_can_start_waits_for_a_check() -> None:
-    """Both clusters are down until 700: it is sent at the check at 900, or when its home is up again."""
-    events = [NodeEvent(time=0, kind="down"), NodeEvent(time=700, kind="up")]
-    platform = gs.Platform([gs.Cluster(name=name, processors=4, events=events) for name in ("a", "b")])
-    jobs = single(submit_time=[10], run_time=[5], requested_processors=[2], home=[0])
-    starts = {
-        scheme: gs.simulate(jobs, platform, scheme)["start_time"].item()
-        for scheme in ("central", "s-i", "r-i", "sy-i", "jscheduler", "multiple-requests")
-    }
-    assert starts == {
-        "central": 900,
-        "s-i": 900,
-        "r-i": 900,
-        "sy-i": 900,
-        "jscheduler": 700,
-        "multiple-requests": 700,
-    }
+OUT_UNTIL_700 = [NodeEvent(time=0, kind="down"), NodeEvent(time=700, kind="up")]
+WINDOW = NodeEvent(time=0, kind="maintenance", start=60, end=1000)
+WINDOW_OF_ALL = NodeEvent(time=1, node="*", kind="maintenance", start=10, end=20)
+FAILING_HOME = [NodeEvent(time=100, kind="down"), NodeEvent(time=5000, kind="up")]
+DRAINED = [NodeEvent(time=0, node="node0", kind="drain")]
+RANKED = gs.Cluster(
+    name="a",
+    nodes=[NodeType(cores=4)],
+    partitions=[Partition(number=0), Partition(number=1, priority=5)],
+    partition_of="queue",
+    policy="sjf",
+)
+OF_QUEUES: dict[str, Any] = {
+    "submit_time": [0, 1, 2],
+    "run_time": [50, 10, 20],
+    "requested_time": [50, 10, 20],
+    "requested_processors": [4, 4, 4],
+    "queue": [0, 0, 1],
+    "home": [0, 0, 0],
+}
+KINDS = [NodeType(count=4, cores=4)]
+
+BY_HAND: dict[str, tuple[dict[str, Any], list[gs.Cluster], list[Any], dict[str, Any]]] = {
+    # Both clusters are down until 700: it is sent at the check at 900, or when its home is up again
+    **{
+        f"a job that nobody can start waits until {start}": (
+            {"submit_time": [10], "run_time": [5], "requested_processors": [2], "home": [0]},
+            [gs.Cluster(name=name, processors=4, events=OUT_UNTIL_700) for name in "ab"],
+            schedulers,
+            {"start_time": [start]},
+        )
+        for start, schedulers in (
+            (900, ["central", "s-i", "r-i", "sy-i"]),
+            (700, ["jscheduler", "multiple-requests"]),
+        )
+    },
+    # The home of all jobs is down from 100 to 5000: what comes then runs elsewhere. Killed at 100, the first
+    # job goes on at home from there
+    "jobs flee from a cluster that fails": (
+        {
+            "submit_time": [0, 200, 300],
+            "run_time": [150, 50, 50],
+            "requested_time": [150, 50, 50],
+            "requested_processors": [8, 4, 4],
+            "home": [0, 0, 0],
+        },
+        [
+            gs.Cluster(name="home", processors=8, events=FAILING_HOME, checkpoint_interval=10),
+            gs.Cluster(name="away", processors=8),
+        ],
+        ["s-i"],
+        {
+            "start_time": [0, 200, 300],
+            "end_time": [5050, 250, 350],
+            "killed": [1, 0, 0],
+            "jobs_transferred": 2,
+        },
+    ),
+    # A job of 100 s is not started 50 s before maintenance of its home: it goes elsewhere
+    "maintenance is planned around": (
+        {
+            "submit_time": [10, 11],
+            "run_time": [100, 20],
+            "requested_time": [100, 20],
+            "requested_processors": [4, 4],
+            "home": [0, 0],
+        },
+        [gs.Cluster(name="a", processors=4, events=[WINDOW]), gs.Cluster(name="b", processors=4)],
+        [
+            Superscheduler(scheme="s-i", predictions="exact"),
+            Superscheduler(scheme="s-i", predictions="plan"),
+        ],
+        {"start_time": [10, 11], "segment_cluster": [0, 1]},
+    ),
+    # Jobs of the partition that comes first overtake the others, at home and elsewhere
+    "partitions of priority": (
+        OF_QUEUES,
+        [RANKED],
+        ["s-i", "jscheduler", "multiple-requests-dual"],
+        {"start_time": [0, 70, 50]},
+    ),
+    "limits reject by reason": (
+        {
+            "submit_time": [0, 0],
+            "run_time": [5, 5],
+            "requested_processors": [6, 9],
+            "user": [1, 1],
+            "home": [1, 1],
+        },
+        [
+            gs.Cluster(name="a", nodes=[NodeType(cores=8)], limits=[Limit(processors=4)]),
+            gs.Cluster(name="b", nodes=[NodeType(cores=2)]),
+        ],
+        ["central"],
+        {
+            "jobs_rejected": 2,
+            "rejected: over a limit of its group": 1,
+            "rejected: larger than the nodes that it may use": 1,
+        },
+    ),
+    # Idle cores are those of nodes that are up
+    "costs of one's own": (
+        {"submit_time": [5], "run_time": [5], "requested_processors": [2]},
+        [
+            gs.Cluster(name="a", processors=12, processors_per_node=4, events=DRAINED),
+            gs.Cluster(name="b", processors=10),
+        ],
+        [JScheduler(metric=cost_of_waiting, k=2)],
+        {"segment_cluster": [1]},
+    ),
+    # The jobs of the first cluster are killed at 10 s, and all four come back before the last one, which runs
+    # at the second one at 50 s
+    "starts are predicted of jobs that maintenance kills": (
+        {
+            "submit_time": [0] * 5 + [5],
+            "run_time": [100] * 4 + [50, 5],
+            "requested_processors": [4] * 4 + [16, 1],
+            "home": [0] * 4 + [1, 0],
+        },
+        [
+            gs.Cluster(name="maintained", nodes=KINDS, policy="conservative", events=[WINDOW_OF_ALL]),
+            gs.Cluster(name="busy", nodes=KINDS, policy="conservative"),
+        ],
+        ["s-i"],
+        {"start_time": [0] * 5 + [50], "jobs_transferred": 1},
+    ),
+}
+"""Jobs, clusters, schedulers, and variables of the run."""
+
+
+@pytest.mark.parametrize(("columns", "clusters", "schedulers", "expected"), BY_HAND.values(), ids=BY_HAND)
+def test_runs_by_hand(
+    columns: dict[str, Any], clusters: list[gs.Cluster], schedulers: list[Any], expected: dict[str, Any]
+) -> None:
+    for scheduler in schedulers:
+        run = gs.simulate(jobs_of(**columns), gs.Platform(clusters), scheduler)
+        gs.verify(run)
+        assert_fields(run, **expected)
+
+
+def no_number(idle: int) -> float:
+    """No cost at all."""
+    return math.nan if idle >= 0 else 0.0
+
+
+@pytest.mark.parametrize(
+    ("cluster", "scheduler", "complaint"),
+    [
+        (replace(RANKED, policy="lxf"), "s-i", "priorities"),
+        (RANKED, JScheduler(metric=no_number, k=2), "index 0"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(cluster: gs.Cluster, scheduler: Any, complaint: str) -> None:
+    with refused(complaint):
+        gs.simulate(jobs_of(**OF_QUEUES), [cluster, replace(cluster, name="b")], scheduler)
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "jscheduler", "multiple-requests"])
 def test_what_is_never_up_again_starves(scheme: str) -> None:
     down = NodeEvent(time=0, kind="down")
     platform = gs.Platform([gs.Cluster(name=name, processors=4, events=[down]) for name in ("a", "b")])
-    jobs = single(submit_time=[10, 20], run_time=[5, 5], requested_processors=[2, 8], home=[0, 1])
+    jobs = jobs_of(submit_time=[10, 20], run_time=[5, 5], requested_processors=[2, 8], home=[0, 1])
     delayed = Superscheduler(scheme="sy-i", message_delay=7, migration_delay=3, busy="interval")
     for scheduler in (Superscheduler(scheme="local") if scheme == "local" else scheme, delayed):
         run = gs.simulate(jobs, platform, scheduler)
         gs.verify(run)
         assert [FATES[fate] for fate in run["fate"].values] == ["starved", "rejected"]
         assert run.attrs["rejected: larger than the nodes that it may use"] == 1
-
-
-def test_jobs_flee_from_a_cluster_that_fails() -> None:
-    """The home of all jobs is down from 100 to 5000: what comes then runs elsewhere."""
-    events = [NodeEvent(time=100, kind="down"), NodeEvent(time=5000, kind="up")]
-    home = gs.Cluster(name="home", processors=8, events=events, checkpoint_interval=10)
-    platform = gs.Platform([home, gs.Cluster(name="away", processors=8)])
-    jobs = single(
-        submit_time=[0, 200, 300],
-        run_time=[150, 50, 50],
-        requested_time=[150, 50, 50],
-        requested_processors=[8, 4, 4],
-        home=[0, 0, 0],
-    )
-    run = gs.simulate(jobs, platform, "s-i")
-    gs.verify(run)
-    # killed at 100, the first job goes on at home from there
-    assert_fields(
-        run, start_time=[0, 200, 300], end_time=[5050, 250, 350], killed=[1, 0, 0], jobs_transferred=2
-    )
-
-
-def test_maintenance_is_planned_around() -> None:
-    """A job of 100 s is not started 50 s before maintenance of its home: it goes elsewhere."""
-    window = NodeEvent(time=0, kind="maintenance", start=60, end=1000)
-    platform = gs.Platform(
-        [gs.Cluster(name="a", processors=4, events=[window]), gs.Cluster(name="b", processors=4)]
-    )
-    jobs = single(
-        submit_time=[10, 11],
-        run_time=[100, 20],
-        requested_time=[100, 20],
-        requested_processors=[4, 4],
-        home=[0, 0],
-    )
-    for predictions in ("exact", "plan"):
-        chosen: Any = predictions
-        run = gs.simulate(jobs, platform, Superscheduler(scheme="s-i", predictions=chosen))
-        gs.verify(run)
-        assert_fields(run, start_time=[10, 11], segment_cluster=[0, 1])
-
-
-def test_partitions_of_priority() -> None:
-    """Jobs of the partition that comes first overtake the others, at home and elsewhere."""
-    partitions = [Partition(number=0), Partition(number=1, priority=5)]
-    cluster = gs.Cluster(
-        name="a",
-        nodes=[NodeType(cores=4)],
-        partitions=partitions,
-        partition_of="queue",
-        policy="sjf",
-    )
-    jobs = single(
-        submit_time=[0, 1, 2],
-        run_time=[50, 10, 20],
-        requested_time=[50, 10, 20],
-        requested_processors=[4, 4, 4],
-        queue=[0, 0, 1],
-        home=[0, 0, 0],
-    )
-    for scheduler in ("s-i", "jscheduler", "multiple-requests-dual"):
-        run = gs.simulate(jobs, gs.Platform([cluster]), scheduler)
-        gs.verify(run)
-        assert run["start_time"].values.tolist() == [0, 70, 50]
-    scored = replace(cluster, policy="lxf")
-    with pytest.raises(ConfigurationError, match="priorities"):
-        gs.simulate(jobs, gs.Platform([scored]), "s-i")
-
-
-def test_limits_reject_by_reason() -> None:
-    cluster = gs.Cluster(name="a", nodes=[NodeType(cores=8)], limits=[Limit(processors=4)])
-    small = gs.Cluster(name="b", nodes=[NodeType(cores=2)])
-    jobs = single(submit_time=[0, 0], run_time=[5, 5], requested_processors=[6, 9], user=[1, 1])
-    run = gs.simulate(replace(jobs, home=np.array([1, 1])), gs.Platform([cluster, small]), "central")
-    gs.verify(run)
-    assert run.attrs["jobs_rejected"] == 2
-    assert run.attrs["rejected: over a limit of its group"] == 1
-    assert run.attrs["rejected: larger than the nodes that it may use"] == 1
-
-
-def cost_of_waiting(wait: int, idle: int) -> float:
-    """A cost of one's own."""
-    return wait - idle
-
-
-def test_costs_of_ones_own() -> None:
-    """Idle cores are those of nodes that are up."""
-    events = [NodeEvent(time=0, node="node0", kind="drain")]
-    platform = gs.Platform(
-        [
-            gs.Cluster(name="a", processors=12, processors_per_node=4, events=events),
-            gs.Cluster(name="b", processors=10),
-        ]
-    )
-    jobs = single(submit_time=[5], run_time=[5], requested_processors=[2])
-    run = gs.simulate(jobs, platform, JScheduler(metric=cost_of_waiting, k=2))
-    gs.verify(run)
-    assert run["segment_cluster"].values.tolist() == [1]
-    with pytest.raises(ConfigurationError, match="index 0"):
-        gs.simulate(jobs, platform, JScheduler(metric=no_number, k=2))
-
-
-def no_number(idle: int) -> float:
-    """No cost at all."""
-    return math.nan if idle >= 0 else 0.0
 
 
 def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
@@ -661,26 +692,6 @@ def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
         assert ("lost" in fates) == (requeue == "lost")
 
 
-def test_starts_are_predicted_of_jobs_that_maintenance_kills() -> None:
-    """The jobs of the first cluster are killed at 10 s, and all four come back before the last one."""
-    window = NodeEvent(time=1, node="*", kind="maintenance", start=10, end=20)
-    clusters = [
-        gs.Cluster(name=name, nodes=[NodeType(count=4, cores=4)], policy="conservative", events=events)
-        for name, events in (("maintained", [window]), ("busy", []))
-    ]
-    jobs = gs.Workload(
-        name="jobs",
-        submit_time=np.array([0] * 5 + [5]),
-        run_time=np.array([100] * 4 + [50, 5]),
-        requested_processors=np.array([4] * 4 + [16, 1]),
-        home=np.array([0] * 4 + [1, 0]),
-    )
-    run = gs.simulate(jobs, gs.Platform(clusters), "s-i")
-    gs.verify(run)
-    last = run.isel(segment=run["segment_job"].values == 5)
-    assert (last["segment_cluster"].item(), last["segment_start"].item()) == (1, 50)
-
-
 @pytest.mark.random_cases(10)
 def test_arrays_grow_when_they_need_to(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(grids, "FIRST_ROOM", 1)
@@ -695,8 +706,7 @@ def test_placements(placement: Any) -> None:
     kinds = [NodeType(count=2, cores=8, gpus=2, name="gpu"), NodeType(count=2, cores=8, name="cpu")]
     platform = gs.Platform([gs.Cluster(name=name, nodes=kinds, placement=placement) for name in ("a", "b")])
     share = rng.choice([-1, -1, 300, 600], 40)
-    jobs = gs.Workload(
-        name="gpus",
+    jobs = jobs_of(
         submit_time=np.sort(rng.integers(0, 400, 40)),
         run_time=rng.integers(1, 100, 40),
         requested_processors=rng.integers(1, 9, 40),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import LocalPolicy
@@ -25,7 +26,10 @@ from gridsched.workloads.estimates import with_prediction_errors
 from tests.oracles.local import Policy
 from tests.oracles.multicluster import InterruptedJob, InterruptedMulticluster, Outage, Resize, Site
 from tests.oracles.users import NEVER
+from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
+from tests.systems.multicluster.test_muscle import pick
 from tests.systems.multicluster.test_scheduler import (
     CASES,
     CLUSTERS,
@@ -33,7 +37,6 @@ from tests.systems.multicluster.test_scheduler import (
     NODES,
     assert_resources_apart,
     drawn,
-    pick,
 )
 
 FATES = ("completed", "rejected", "gave up", "never eligible", "lost", "starved")
@@ -139,15 +142,14 @@ class Case:
 
     def workload(self) -> Workload:
         jobs = self.jobs
-        workload = Workload(
-            name="w",
-            submit_time=np.array([job.submit for job in jobs]),
-            run_time=np.array([job.run for job in jobs]),
-            requested_time=np.array([job.estimate for job in jobs]),
-            requested_processors=np.array([job.processors for job in jobs]),
-            deadline=np.array([job.due for job in jobs]),
-            home=np.array([0 if job.delay else -1 for job in jobs]),
-            status=np.array([0 if job.failed else 1 for job in jobs]),
+        workload = jobs_of(
+            submit_time=[job.submit for job in jobs],
+            run_time=[job.run for job in jobs],
+            requested_time=[job.estimate for job in jobs],
+            requested_processors=[job.processors for job in jobs],
+            deadline=[job.due for job in jobs],
+            home=[0 if job.delay else -1 for job in jobs],
+            status=[0 if job.failed else 1 for job in jobs],
         )
         gives_up = np.array([-1 if job.gives_up == NEVER else job.gives_up for job in jobs])
         if (gives_up >= 0).any():
@@ -335,17 +337,23 @@ def test_who_never_gives_up_changes_nothing(case: dict[str, Any]) -> None:
 # --- by hand --------------------------------------------------------------------------------------
 
 
+DOWN = [NodeEvent(time=4, node="node0", kind="down"), NodeEvent(time=6, node="node0", kind="up")]
+NODE = Cluster(processors=2, processors_per_node=2, events=DOWN)
+DRAINED = [NodeEvent(time=2, node="node0", kind="drain"), NodeEvent(time=20, node="node0", kind="resume")]
+LEAVES = ((0, 10, 2), (1, 3, 2))
+NEEDS = dependency_table([(1, 0, "afterok"), (2, 0, "after", 2), (3, 0, "afternotok")])
+
+
 def planned(
-    jobs: list[tuple[int, int, int]], clusters: list[Cluster], local: str = "seed", **columns: Any
+    jobs: Sequence[tuple[int, int, int]], clusters: Sequence[Cluster], local: str = "seed", **columns: Any
 ) -> xr.Dataset:
     """A run of jobs by submit time, run time and processors, as they are planned or queued."""
-    submit, run_time, processors = np.array(jobs, np.int64).T
-    workload = Workload(
-        name="w",
+    submit, run_time, processors = zip(*jobs, strict=True)
+    workload = jobs_of(
         submit_time=submit,
         run_time=run_time,
         requested_processors=processors,
-        deadline=submit + 1000,
+        deadline=[time + 1000 for time in submit],
         **columns,
     )
     policy = Multicluster(local=local, seeding="last", rounds="arrival")
@@ -354,93 +362,111 @@ def planned(
     return run
 
 
-def segments(run: xr.Dataset) -> list[tuple[int, ...]]:
-    """Job, cluster, start and end of each execution."""
+WORKED: dict[str, tuple[tuple[str, ...], dict[str, Any], list[Cluster], dict[str, Any]]] = {
+    "killed jobs wait first": (
+        ("seed", "fcfs"),
+        {"jobs": LEAVES},
+        [replace(NODE, requeue="place")],
+        {"executions": [(0, 0, 0, 4), (0, 0, 6, 16), (1, 0, 16, 19)], "extra_work": [8, 0]},
+    ),
+    "killed jobs wait last": (
+        ("seed", "fcfs"),
+        {"jobs": LEAVES},
+        [replace(NODE, requeue="end")],
+        {"executions": [(0, 0, 0, 4), (0, 0, 9, 19), (1, 0, 6, 9)]},
+    ),
+    "killed jobs are lost": (
+        ("seed", "fcfs"),
+        {"jobs": LEAVES},
+        [replace(NODE, requeue="lost")],
+        {"executions": [(0, 0, 0, 4), (1, 0, 6, 9)], "jobs_lost": 1, "executions_killed": 1},
+    ),
+    # The first takes the wide cluster; the second has done 3 of its 10 s on the other when that fails. It has
+    # 20 s on the wide one, less the 6 s that the checkpoint is worth there
+    "a checkpoint goes with its job to a faster cluster": (
+        ("seed", "easy"),
+        {"jobs": [(0, 3, 4), (0, 10, 2)]},
+        [
+            replace(NODE, name="slow", events=DOWN[:1], checkpoint_interval=3),
+            Cluster(name="fast", processors=4, speed=0.5),
+        ],
+        {
+            "executions": [(0, 1, 0, 6), (1, 0, 0, 4), (1, 1, 6, 20)],
+            "run_time": [6, 3 + 14],
+            "extra_work": [0, 2],
+        },
+    ),
+    # The second asks for all processors while a node is down; the last one for ever
+    "who is too wide waits and holds up nobody": (
+        ("seed", "easy", "conservative"),
+        {"jobs": [(4, 1, 2), (5, 2, 4), (5, 1, 1), (7, 5, 4)]},
+        [replace(NODE, processors=4, events=[*DOWN, NodeEvent(time=9, kind="down")])],
+        {
+            "executions": [(0, 0, 4, 5), (1, 0, 6, 8), (2, 0, 5, 6), (3, 0, 8, 9)],
+            "fate": [0, 0, 0, 5],
+        },
+    ),
+    "drained processors finish what they run": (
+        ("seed",),
+        {"jobs": [(0, 9, 1), (3, 5, 1), (4, 5, 1)]},
+        [Cluster(processors=2, events=DRAINED)],
+        {
+            "executions": [(0, 0, 0, 9), (1, 0, 3, 8), (2, 0, 8, 13)],
+            "killed": [0, 0, 0],
+            "closure_start": [],
+        },
+    ),
+    # The second leaves the queue when it could start, so that the third starts then
+    "a user who gives up leaves the plan": (
+        ("seed", "easy"),
+        {"jobs": [(0, 8, 2), (1, 9, 2), (2, 4, 2)], "gives_up_time": [-1, 8, -1]},
+        [Cluster(processors=2)],
+        {"executions": [(0, 0, 0, 8), (2, 0, 8, 12)], "jobs_gave_up": 1},
+    ),
+    "jobs are collected once they are eligible": (
+        ("seed", "easy"),
+        {"jobs": [(0, 6, 2), (0, 1, 1), (0, 1, 1), (0, 1, 1)], "dependencies": NEEDS},
+        [Cluster(processors=4)],
+        {
+            "start_time": [0, 6, 2, -1],
+            "eligible_time": [0, 6, 2, ANY],
+            "jobs_never_eligible": 1,
+        },
+    ),
+}
+"""Local schedulers, jobs, clusters, and variables, with job, cluster, start and end of each execution."""
+
+
+@pytest.mark.parametrize(
+    ("local", "jobs", "clusters", "expected"),
+    [(local, *case) for locals_, *case in WORKED.values() for local in locals_],
+    ids=[f"{name}: {local}" for name, (locals_, *_) in WORKED.items() for local in locals_],
+)
+def test_worked_example(
+    local: str, jobs: dict[str, Any], clusters: list[Cluster], expected: dict[str, Any]
+) -> None:
+    run = planned(clusters=clusters, local=local, **jobs)
     columns = [run[f"segment_{name}"].values.tolist() for name in ("job", "cluster", "start", "end")]
-    return list(zip(*columns, strict=True))
-
-
-DOWN = [NodeEvent(time=4, node="node0", kind="down"), NodeEvent(time=6, node="node0", kind="up")]
-
-
-@pytest.mark.parametrize("local", ["seed", "fcfs"])
-def test_killed_jobs_wait_first_or_last_or_are_lost(local: str) -> None:
-    jobs = [(0, 10, 2), (1, 3, 2)]
-    found = {}
-    for requeue in ("place", "end", "lost"):
-        cluster = Cluster(processors=2, processors_per_node=2, events=DOWN, requeue=requeue)
-        found[requeue] = planned(jobs, [cluster], local)
-    assert segments(found["place"]) == [(0, 0, 0, 4), (0, 0, 6, 16), (1, 0, 16, 19)]
-    assert segments(found["end"]) == [(0, 0, 0, 4), (0, 0, 9, 19), (1, 0, 6, 9)]
-    assert segments(found["lost"]) == [(0, 0, 0, 4), (1, 0, 6, 9)]
-    assert found["place"]["extra_work"].values.tolist() == [8, 0]
-    assert found["lost"].attrs["jobs_lost"] == found["lost"].attrs["executions_killed"] == 1
-
-
-@pytest.mark.parametrize("local", ["seed", "easy"])
-def test_a_checkpoint_goes_with_its_job_to_a_faster_cluster(local: str) -> None:
-    down = Cluster(name="slow", processors=2, processors_per_node=2, events=DOWN[:1], checkpoint_interval=3)
-    fast = Cluster(name="fast", processors=4, speed=0.5)
-    # the first takes the wide cluster; the second has done 3 of its 10 s on the other when that fails
-    run = planned([(0, 3, 4), (0, 10, 2)], [down, fast], local)
-    assert segments(run) == [(0, 1, 0, 6), (1, 0, 0, 4), (1, 1, 6, 20)]
-    # 20 s on the second one, less the 6 s that the checkpoint is worth there
-    assert_fields(run, run_time=[6, 3 + 14], extra_work=[0, 2])
-
-
-@pytest.mark.parametrize("local", ["seed", "easy", "conservative"])
-def test_who_is_too_wide_waits_and_holds_up_nobody(local: str) -> None:
-    clusters = [Cluster(processors=4, processors_per_node=2, events=[*DOWN, NodeEvent(time=9, kind="down")])]
-    # the second asks for all processors while a node is down; the last one for ever
-    run = planned([(4, 1, 2), (5, 2, 4), (5, 1, 1), (7, 5, 4)], clusters, local)
-    assert segments(run) == [(0, 0, 4, 5), (1, 0, 6, 8), (2, 0, 5, 6), (3, 0, 8, 9)]
-    assert run["fate"].values.tolist() == [0, 0, 0, 5]
-
-
-def test_drained_processors_finish_what_they_run() -> None:
-    events = [NodeEvent(time=2, node="node0", kind="drain"), NodeEvent(time=20, node="node0", kind="resume")]
-    run = planned([(0, 9, 1), (3, 5, 1), (4, 5, 1)], [Cluster(processors=2, events=events)])
-    assert segments(run) == [(0, 0, 0, 9), (1, 0, 3, 8), (2, 0, 8, 13)]
-    assert run["killed"].sum() == 0
-    assert run.sizes["closure"] == 0
-
-
-@pytest.mark.parametrize("local", ["seed", "easy"])
-def test_a_user_who_gives_up_leaves_the_plan(local: str) -> None:
-    # the second leaves the queue when it could start, so that the third starts then
-    run = planned(
-        [(0, 8, 2), (1, 9, 2), (2, 4, 2)], [Cluster(processors=2)], local, gives_up_time=[-1, 8, -1]
-    )
-    assert segments(run) == [(0, 0, 0, 8), (2, 0, 8, 12)]
-    assert run.attrs["jobs_gave_up"] == 1
+    segments = list(zip(*columns, strict=True))
+    assert segments == expected.get("executions", segments)
+    assert_fields(run, **{name: value for name, value in expected.items() if name != "executions"})
 
 
 def test_collected_jobs_leave_too() -> None:
-    workload = Workload(
-        name="w",
-        submit_time=np.array([0, 0, 1, 2]),
-        run_time=np.array([5, 5, 5, 5]),
-        requested_processors=np.ones(4, np.int64),
-        deadline=np.full(4, 99),
-        gives_up_time=np.array([-1, -1, 3, -1]),
+    """The third job is collected while the second waits."""
+    workload = jobs_of(
+        submit_time=[0, 0, 1, 2],
+        run_time=[5] * 4,
+        requested_processors=[1] * 4,
+        deadline=[99] * 4,
+        gives_up_time=[-1, -1, 3, -1],
     )
     run = simulate(workload, Cluster(processors=1), Multicluster(local="seed"), times="unit")
     verify(run)
-    # the third job is collected while the second waits
     assert_fields(run, round_time=[0, 5], start_time=[0, 5, -1, 10], queue_mean=(2 - 1) / 2)
-
-
-@pytest.mark.parametrize("local", ["seed", "easy"])
-def test_jobs_are_collected_once_they_are_eligible(local: str) -> None:
-    needs = dependency_table([(1, 0, "afterok"), (2, 0, "after", 2), (3, 0, "afternotok")])
-    jobs = [(0, 6, 2), (0, 1, 1), (0, 1, 1), (0, 1, 1)]
-    run = planned(jobs, [Cluster(processors=4)], local, dependencies=needs)
-    assert run["start_time"].values.tolist() == [0, 6, 2, -1]
-    assert run["eligible_time"].values.tolist()[:3] == [0, 6, 2]
-    assert run.attrs["jobs_never_eligible"] == 1
 
 
 def test_checkpoints_that_take_too_long_are_refused() -> None:
     cluster = Cluster(processors=1, events=DOWN, checkpoint_interval=1, checkpoint_cost=2**20)
-    with pytest.raises(ConfigurationError, match="checkpoints let a job of 5000 s take more than"):
+    with refused("checkpoints let a job of 5000 s take more than"):
         planned([(0, 5000, 1)], [cluster])

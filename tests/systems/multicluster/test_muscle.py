@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.experiments.kinds.multicluster.drawing import schedule_gantt
 from gridsched.platform import Cluster
-from gridsched.systems.multicluster import muscle
 from gridsched.systems.multicluster.kernels import genetic
 from gridsched.systems.multicluster.muscle import Backlog, allocate, composition_table, schedule_queue
 from gridsched.systems.multicluster.titan import Coding, Titan, Weights, starts, stream
 from tests.oracles import packing as naive_packing
 from tests.oracles.packing import NaiveCluster, NaiveSeed
+from tests.support.errors import refused
 from tests.support.fields import assert_fields
 
 SIZES = [2, 1, 4, 3, 1, 2]
@@ -51,9 +54,8 @@ def test_the_seed_schedules_of_the_paper() -> None:
         [Backlog(np.zeros(cluster.processors, np.int64)) for cluster in PAPER],
         stream(0),
     )
-    assert done.sequence.tolist() == [2, 0, 3, 1, 5, 4]
-    assert done.cluster.tolist() == [1, 0, 1, 0, 0, 1]
-    assert done.start.tolist() == [0, 0, 0, 0, 4, 2]
+    order = [2, 0, 3, 1, 5, 4]
+    assert_fields(done, sequence=order, cluster=[1, 0, 1, 0, 0, 1], start=[0, 0, 0, 0, 4, 2])
     resources = [np.flatnonzero(row).tolist() for row in Coding(done.sequence, done.masks).resources(6)]
     assert resources == [[4, 5], [3], [0, 1, 2, 3], [0, 1, 2], [3], [4, 5]]
 
@@ -117,17 +119,17 @@ def backlog_of(cluster: NaiveCluster) -> Backlog:
 def oracle(
     queue: tuple[list[int], list[list[int]], list[list[int]], list[NaiveCluster]],
 ) -> dict[int, NaiveSeed]:
-    """Seeds of the plain form, which draws among equal clusters as the engine does."""
-    random = stream(1)
-
-    def draw(equals: int) -> int:
-        return int(genetic.below(random, equals)) if equals > 1 else 0
-
+    """Seeds of the plain form."""
     sizes, durations, slacks, clusters = queue
     copies = [
         replace(cluster, free=list(cluster.free), workload=list(cluster.workload)) for cluster in clusters
     ]
-    return naive_packing.allocate(sizes, durations, slacks, copies, draw)
+    return naive_packing.allocate(sizes, durations, slacks, copies, partial(pick, stream(1)))
+
+
+def pick(random: NDArray[np.uint64], equals: int) -> int:
+    """One of equal clusters, drawn as the engine does."""
+    return int(genetic.below(random, equals)) if equals > 1 else 0
 
 
 @given(queues())
@@ -278,20 +280,18 @@ def check_performance(done: Any, own: Any, i: int, weights: Weights) -> None:
 def test_the_example_of_the_paper_live() -> None:
     due = [run + slack for run, slack in zip(RUN_TIMES, SLACKS, strict=True)]
     done = schedule_queue({"processors": SIZES, "run_time": RUN_TIMES, "deadline": due}, PAPER)
-    assert done["seed_start_time"].values.tolist() == [0, 0, 0, 0, 4, 2]
     # Nothing is left to improve: no hole, nothing late, and no shorter makespan.
-    assert_fields(done, makespan=[6, 6], idle_time=[0, 0], over_deadline=[0, 0])
+    assert_fields(done, seed_start_time=[0, 0, 0, 0, 4, 2], makespan=[6, 6])
+    assert_fields(done, idle_time=[0, 0], over_deadline=[0, 0])
 
 
 def test_jobs_that_fit_nowhere_and_empty_queues() -> None:
     jobs = {"processors": [71, 70], "run_time": [5, 0], "deadline": [9, 9]}
     done = schedule_queue(jobs, CLUSTERS, now=7)
-    assert_fields(done, cluster_index=[-1, 1], start_time=[-1, 7])
     # A job takes at least a second.
-    assert_fields(done, end_time=[-1, 8], jobs_rejected=1)
+    assert_fields(done, cluster_index=[-1, 1], start_time=[-1, 7], end_time=[-1, 8], jobs_rejected=1)
     empty = schedule_queue({name: [] for name in jobs}, CLUSTERS)
-    assert empty.sizes["job"] == 0
-    assert empty["comprehensive_performance"].values.tolist() == [0, 0]
+    assert_fields(empty, start_time=[], comprehensive_performance=[0, 0])
 
 
 def test_schedules_are_drawn() -> None:
@@ -304,46 +304,72 @@ def test_schedules_are_drawn() -> None:
     assert set(numbers["job_number"]) == set(done["job_number"].values)
     texts = {text.get_text() for axes in figure.axes for text in axes.texts}
     assert texts & {str(number) for number in done["job_number"].values}
-    with pytest.raises(ConfigurationError, match="at most 120 jobs, this one has 121"):
+    with refused("at most 120 jobs, this one has 121"):
         schedule_gantt(schedule_queue(queue_of(121, 5), CLUSTERS, titan=Titan(generations=0)))
     schedule_gantt(schedule_queue({"processors": [], "run_time": [], "deadline": []}, CLUSTERS))
 
 
-def test_mistakes_are_named() -> None:
-    jobs = {"processors": [1, 2], "run_time": [5, 5], "deadline": [9, 9]}
-    broken: list[tuple[dict[str, Any], str]] = [
-        ({"processors": [1, 0]}, "job 2 uses no processor"),
-        ({"run_time": [-1, 5]}, "job 1 has a negative run time"),
-        ({"submit_time": [3, 10]}, "job 2 has a deadline before its submission"),
-        ({"run_time": [5]}, r"column run_time has shape \(1,\); give 2 values"),
-        ({"deadline": [9.5, 9]}, "column deadline is not made of whole numbers"),
-    ]
-    for change, message in broken:
-        with pytest.raises(WorkloadError, match=message):
-            schedule_queue({**jobs, **change}, CLUSTERS)
-    with pytest.raises(WorkloadError, match="queue: no column deadline"):
-        schedule_queue({"processors": [1], "run_time": [1]}, CLUSTERS)
-    with pytest.raises(ConfigurationError, match="there is none; give at least one"):
-        schedule_queue(jobs, [])
-    with pytest.raises(ConfigurationError, match="called west, west; give each a name"):
-        schedule_queue(jobs, [CLUSTERS[0], CLUSTERS[0]])
-    with pytest.raises(ConfigurationError, match="unknown cluster 'north'; there are west, east"):
-        schedule_queue(jobs, CLUSTERS, free={"north": [0]})
-    with pytest.raises(ConfigurationError, match="for each of the 20 resources of cluster west"):
-        schedule_queue(jobs, CLUSTERS, free={"west": [0]})
-    with pytest.raises(ConfigurationError, match="1 weights for 2 clusters"):
-        schedule_queue(jobs, CLUSTERS, weights=[Weights()])
-    with pytest.raises(
-        WorkloadError, match="the job at index 1 uses 3 resources, but the largest cluster has 2"
-    ):
-        allocate(
-            np.array([1, 3]),
-            np.ones((1, 2), np.int64),
-            np.ones((1, 2), np.int64),
-            [Backlog(np.zeros(2, np.int64))],
-            stream(0),
-        )
-    with pytest.raises(ConfigurationError, match="composition table: 0 rows"):
-        composition_table([1], 0)
-    with pytest.raises(WorkloadError, match="a job uses 0 resources"):
-        muscle.composition_table([0], 2)
+TWO = {"processors": [1, 2], "run_time": [5, 5], "deadline": [9, 9]}
+
+
+def of_queue(
+    clusters: Sequence[Cluster] = CLUSTERS, change: dict[str, Any] | None = None, **more: Any
+) -> object:
+    return schedule_queue({**TWO, **(change or {})}, clusters, **more)
+
+
+def too_wide() -> object:
+    ones = np.ones((1, 2), np.int64)
+    return allocate(np.array([1, 3]), ones, ones, [Backlog(np.zeros(2, np.int64))], stream(0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (lambda: of_queue(change={"processors": [1, 0]}), WorkloadError, "job 2 uses no processor"),
+        (lambda: of_queue(change={"run_time": [-1, 5]}), WorkloadError, "job 1 has a negative run time"),
+        (
+            lambda: of_queue(change={"submit_time": [3, 10]}),
+            WorkloadError,
+            "job 2 has a deadline before its submission",
+        ),
+        (
+            lambda: of_queue(change={"run_time": [5]}),
+            WorkloadError,
+            "column run_time has shape (1,); give 2 values",
+        ),
+        (
+            lambda: of_queue(change={"deadline": [9.5, 9]}),
+            WorkloadError,
+            "column deadline is not made of whole numbers",
+        ),
+        (
+            lambda: schedule_queue({"processors": [1], "run_time": [1]}, CLUSTERS),
+            WorkloadError,
+            "queue: no column deadline",
+        ),
+        (lambda: of_queue([]), ConfigurationError, "there is none; give at least one"),
+        (lambda: of_queue(CLUSTERS[:1] * 2), ConfigurationError, "called west, west; give each a name"),
+        (
+            lambda: of_queue(free={"north": [0]}),
+            ConfigurationError,
+            "unknown cluster 'north'; there are west, east",
+        ),
+        (
+            lambda: of_queue(free={"west": [0]}),
+            ConfigurationError,
+            "for each of the 20 resources of cluster west",
+        ),
+        (lambda: of_queue(weights=[Weights()]), ConfigurationError, "1 weights for 2 clusters"),
+        (
+            too_wide,
+            WorkloadError,
+            "the job at index 1 uses 3 resources, but the largest cluster has 2",
+        ),
+        (lambda: composition_table([1], 0), ConfigurationError, "composition table: 0 rows"),
+        (lambda: composition_table([0], 2), WorkloadError, "a job uses 0 resources"),
+    ],
+)
+def test_mistakes_are_named(wrong: Callable[[], object], error: type[Exception], message: str) -> None:
+    with refused(message, error=error):
+        wrong()

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gridsched import results
 from gridsched.errors import ConfigurationError, WorkloadError
@@ -29,7 +29,6 @@ from gridsched.systems.multicluster.jobs import (
     in_batches,
     synthesise_multicluster,
 )
-from gridsched.systems.multicluster.kernels import genetic
 from gridsched.systems.multicluster.measures import (
     mean_performance,
     over_deadline,
@@ -50,6 +49,7 @@ from tests.oracles.packing import NaiveCluster
 from tests.support import strategies
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.systems.multicluster.test_muscle import pick
 
 CLUSTERS = [
     Cluster(name="C1", processors=8),
@@ -321,10 +321,6 @@ def walk(
         waiting = [job for job in waiting if job not in collected]
         number += 1
     return {job: (i, start) for i, plan in enumerate(plans) for job, (start, _) in plan.items()}
-
-
-def pick(random: NDArray[np.uint64], equals: int) -> int:
-    return int(genetic.below(random, equals)) if equals > 1 else 0
 
 
 def load(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError
 from gridsched.systems.multicluster.kernels import genetic, packing
 from gridsched.systems.multicluster.kernels.genetic import Population
 from gridsched.systems.multicluster.titan import (
@@ -25,6 +25,7 @@ from gridsched.systems.multicluster.titan import (
 )
 from tests.oracles import packing as naive_packing
 from tests.oracles.packing import PackedJob
+from tests.support.errors import refused
 from tests.systems.multicluster.test_packing import packing_performance
 
 FREE = np.array([3, 0, 1, 0, 2], np.int64)
@@ -210,29 +211,34 @@ def test_the_plateau_ends_it() -> None:
     assert run(1, generations=0).generations == 0
 
 
-def test_mistakes_are_named() -> None:
-    with pytest.raises(ConfigurationError, match="weights: all are 0"):
-        Weights(over_deadline=0, makespan=0, idle=0)
-    with pytest.raises(ConfigurationError, match="weights: idle is -1"):
-        Weights(idle=-1)
-    with pytest.raises(ConfigurationError, match="weights: makespan is nan"):
-        Weights(makespan=float("nan"))
-    with pytest.raises(ConfigurationError, match="use one of holes, makespan"):
-        Weights(idle_time="none")  # type: ignore[arg-type]
-    for wrong in (
-        {"population": 1},
-        {"generations": -1},
-        {"crossover": 1.5},
-        {"threshold": 2},
-        {"window": 0},
-    ):
-        with pytest.raises(ConfigurationError, match=f"titan: {next(iter(wrong))} is"):
-            Titan(**wrong)
-    random = stream(0)
-    with pytest.raises(ConfigurationError, match="no jobs to schedule"):
-        optimise(packed([], [], []), FREE, 0, Weights(), Titan(), random)
-    with pytest.raises(ConfigurationError, match="jobs use 1 to 6 resources; use 1 to 5"):
-        optimise(packed([1, 1], [1, 1], [1, 6]), FREE, 0, Weights(), Titan(), random)
-    seed = Coding(np.zeros(1, np.int32), np.ones((1, 1), np.uint64))
-    with pytest.raises(ConfigurationError, match="3 seeds; use at most 2"):
-        optimise(packed([1], [1], [1]), FREE, 0, Weights(), Titan(population=2), random, [seed] * 3)
+ONE = packed([1], [1], [1])
+SEED = Coding(np.zeros(1, np.int32), np.ones((1, 1), np.uint64))
+
+
+def improved(jobs: NDArray[Any], seeds: list[Coding], **options: Any) -> object:
+    return optimise(jobs, FREE, 0, Weights(), Titan(**options), stream(0), seeds)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Weights(over_deadline=0, makespan=0, idle=0), "weights: all are 0"),
+        (lambda: Weights(idle=-1), "weights: idle is -1"),
+        (lambda: Weights(makespan=float("nan")), "weights: makespan is nan"),
+        (lambda: Weights(idle_time=cast(Any, "none")), "use one of holes, makespan"),
+        (lambda: Titan(population=1), "titan: population is"),
+        (lambda: Titan(generations=-1), "titan: generations is"),
+        (lambda: Titan(crossover=1.5), "titan: crossover is"),
+        (lambda: Titan(threshold=2), "titan: threshold is"),
+        (lambda: Titan(window=0), "titan: window is"),
+        (lambda: improved(packed([], [], []), []), "no jobs to schedule"),
+        (
+            lambda: improved(packed([1, 1], [1, 1], [1, 6]), []),
+            "jobs use 1 to 6 resources; use 1 to 5",
+        ),
+        (lambda: improved(ONE, [SEED] * 3, population=2), "3 seeds; use at most 2"),
+    ],
+)
+def test_mistakes_are_named(wrong: Callable[[], object], message: str) -> None:
+    with refused(message):
+        wrong()

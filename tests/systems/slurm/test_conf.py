@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gridsched.errors import ConfigurationError
 from gridsched.systems.slurm.accounts import USE_PARENT, minutes, read_accounting
 from gridsched.systems.slurm.conf import SlurmNode, read_configuration
 from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.systems.slurm.scheduler import Slurm
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 from tests.systems.slurm.recordings import RECORDINGS
 
 CONF = """
@@ -51,16 +52,20 @@ def written(folder: Path, text: str, name: str = "slurm.conf") -> Path:
 def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Path) -> None:
     conf = read_configuration(written(tmp_path, CONF))
     scheduler = Slurm.from_configuration(conf)
-    assert (scheduler.bf_interval, scheduler.bf_window, scheduler.batch_sched_delay) == (60, 2880, 5)
-    assert (scheduler.memory_is_consumed, scheduler.fair_tree, scheduler.enforce_limits) == (
-        True,
-        False,
-        True,
+    assert_fields(
+        scheduler,
+        bf_interval=60,
+        bf_window=2880,
+        bf_max_job_test=500,
+        batch_sched_delay=5,
+        memory_is_consumed=True,
+        fair_tree=False,
+        enforce_limits=True,
+        priority_weight_age=1000,
+        priority_weight_tres={"cpu": 100, "gres/gpu": 500},
+        priority_max_age=36 * 3600,
+        priority_decay_half_life=14 * 86400,
     )
-    assert scheduler.priority_weight_age == 1000
-    assert scheduler.priority_weight_tres == {"cpu": 100, "gres/gpu": 500}
-    assert (scheduler.priority_max_age, scheduler.priority_decay_half_life) == (36 * 3600, 14 * 86400)
-    assert scheduler.bf_max_job_test == 500
     assert [node.name for node in conf.nodes] == ["n01", "n02", "n03", "gpu1"]
     assert conf.nodes[0] == SlurmNode(name="n01", cores=16, memory=64000)
     assert conf.nodes[3] == SlurmNode(name="gpu1", cores=32, memory=128000, gpus=4)
@@ -105,12 +110,9 @@ def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
     tmp_path: Path, line: str, named: list[str]
 ) -> None:
     path = written(tmp_path, f"\nClusterName=small\n{line}\n")
-    with pytest.raises(ConfigurationError) as error:
+    with refused(*named) as error:
         read_configuration(path)
-    message = str(error.value)
-    assert "\n" not in message
-    for word in named:
-        assert word in message
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +129,17 @@ def test_numbers_of_qualities_that_make_no_sense(
     tmp_path: Path, old: str, new: str, named: list[str]
 ) -> None:
     dump, changed = written(tmp_path, DUMP, "dump.cfg"), QUALITIES.replace(old, new)
-    with pytest.raises(ConfigurationError) as error:
+    with refused(*named):
         read_accounting(dump, written(tmp_path, changed, "qos.txt"))
-    assert all(word in str(error.value) for word in named)
 
 
 def test_another_file_is_not_taken_for_a_configuration(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"log\.swf: no Key=value"):
+    with refused("log.swf: no Key=value"):
         read_configuration(written(tmp_path, "; MaxProcs: 8\n1 0 5 60 1\n", "log.swf"))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"none\.conf"):
+    with refused("none.conf"):
         read_configuration(tmp_path / "none.conf")
 
 
@@ -227,7 +228,5 @@ def test_accounts_users_shares_and_limits(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_dump_is_one_line(tmp_path: Path, text: str, named: list[str]) -> None:
-    with pytest.raises(ConfigurationError) as error:
+    with refused(*named):
         read_accounting(written(tmp_path, text, "dump.cfg"))
-    for word in named:
-        assert word in str(error.value)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gridsched.engine.job_lifecycle import Fate
-from gridsched.errors import ConfigurationError
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition, draw_failures
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
@@ -18,18 +17,24 @@ from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.verification import verify, violations
 from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
+from tests.support.errors import refused
+from tests.support.fields import assert_fields, field
+from tests.support.nodes import jobs_of
 
 
 def workload(rows: list[tuple[int, int, int]], **columns: Any) -> Workload:
     """Jobs of (submit time, run time, processors) that ask for what they need."""
-    submit, run, size = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return Workload(
-        name="jobs",
-        submit_time=submit,
-        run_time=run,
-        requested_processors=size,
-        **{"requested_time": np.maximum(run, 60), **columns},
-    )
+    submit, run, size = zip(*rows, strict=True)
+    requested = [max(each, 60) for each in run]
+    given = {"submit_time": submit, "run_time": run, "requested_processors": size}
+    return jobs_of(**{**given, "requested_time": requested, **columns})
+
+
+def starts(*arguments: Any, **options: Any) -> Any:
+    """Start times [s] of a verified run."""
+    run = simulate(*arguments, **options)
+    verify(run)
+    return run["start_time"].to_numpy()
 
 
 def mixed(count: int = 300, seed: int = 1) -> Workload:
@@ -83,9 +88,9 @@ def test_runs_on_nodes_keep_the_rules(parameters: dict[str, Any]) -> None:
 
 def test_runs_repeat_themselves_and_the_seed_moves_the_phase() -> None:
     cluster = Cluster(processors=64, processors_per_node=8)
-    starts = [simulate(mixed(), cluster, "slurm", seed=seed)["start_time"].to_numpy() for seed in (3, 3, 4)]
-    assert (starts[0] == starts[1]).all()
-    assert (starts[0] != starts[2]).any()
+    one, again, other = (starts(mixed(), cluster, "slurm", seed=seed) for seed in (3, 3, 4))
+    assert (one == again).all()
+    assert (one != other).any()
 
 
 def test_every_cluster_of_a_platform_has_a_controller() -> None:
@@ -109,56 +114,47 @@ def test_a_job_waits_for_the_next_turn_of_the_main_loop() -> None:
 
 def test_the_main_loop_looks_at_the_whole_queue_only_now_and_then() -> None:
     # The second job is in a partition of its own, but deeper in the queue than passes look.
-    jobs = workload([(0, 5000, 64), (1, 60, 64), (2, 60, 4)], queue=np.array([0, 0, 1]))
+    jobs = workload([(0, 5000, 64), (1, 60, 64), (2, 60, 4)], queue=[0, 0, 1])
+    names = [f"n{k}" for k in range(68)]
+    partitions = [Partition(number=0, nodes=names[:64]), Partition(number=1, nodes=names[64:])]
     nodes = [NodeType(count=68, cores=1, name="n")]
-    first = [f"n{k}" for k in range(64)]
-    partitions = [
-        Partition(number=0, nodes=first),
-        Partition(number=1, nodes=[f"n{k}" for k in range(64, 68)]),
-    ]
     cluster = Cluster(nodes=nodes, partitions=partitions, partition_of="queue")
-    parameters: dict[str, Any] = {"scheduler_type": "builtin", "sched_interval": 1000}
-    deep = simulate(jobs, cluster, Slurm(**parameters))["start_time"].to_numpy()
-    shallow = simulate(jobs, cluster, Slurm(default_queue_depth=1, **parameters))["start_time"].to_numpy()
-    assert deep[2] < 10
-    assert shallow[2] > 10
+    deep = Slurm(scheduler_type="builtin", sched_interval=1000)
+    assert starts(jobs, cluster, deep)[2] < 10
+    assert starts(jobs, cluster, replace(deep, default_queue_depth=1))[2] > 10
 
 
 def test_backfilling_fills_holes_that_the_main_loop_leaves() -> None:
     jobs = workload([(0, 1000, 6), (10, 1000, 8), (20, 600, 2)])
     backfilled = simulate(jobs, 8, Slurm())
-    alone = simulate(jobs, 8, Slurm(scheduler_type="builtin"))
-    assert backfilled["start_time"].to_numpy()[2] < 60
-    assert backfilled["started_by"].to_numpy().tolist() == [0, 0, 1]
-    assert alone["start_time"].to_numpy()[2] > 1000
+    assert_fields(backfilled, started_by=[0, 0, 1])
+    assert backfilled["start_time"][2] < 60
+    assert starts(jobs, 8, Slurm(scheduler_type="builtin"))[2] > 1000
 
 
 def test_a_narrow_window_plans_nothing_beyond_it() -> None:
     # With a plan for the second job the third may not run over it; beyond the window there is none.
     jobs = workload([(0, 3000, 6), (10, 1000, 8), (20, 6000, 2)])
-    wide = simulate(jobs, 8, Slurm(bf_window=1440))["start_time"].to_numpy()
-    narrow = simulate(jobs, 8, Slurm(bf_window=10))["start_time"].to_numpy()
+    wide, narrow = (starts(jobs, 8, Slurm(bf_window=window)) for window in (1440, 10))
     assert narrow[2] < 100 < wide[2]
 
 
 def test_shares_decide_who_comes_first() -> None:
-    count = 60
-    rows = [(0, 600, 8)] * count
-    users = np.arange(count) % 2
-    jobs = workload(rows, user=users, group=users)
+    users = np.arange(60) % 2
+    jobs = workload([(0, 600, 8)] * 60, user=users, group=users)
     scheduler = Slurm(
         priority_weight_fairshare=10000,
         account_shares={0: 9, 1: 1},
         enforce_limits=True,
         priority_calc_period=60,
     )
-    start = simulate(jobs, 8, scheduler)["start_time"].to_numpy()
+    start = starts(jobs, 8, scheduler)
     assert start[users == 0].mean() < start[users == 1].mean() - 600
 
 
 def test_a_job_that_no_nodes_can_hold_is_rejected_with_a_reason() -> None:
     cluster = Cluster(nodes=NODES, limits=[Limit(by="user", processors=100)])
-    jobs = workload([(0, 10, 1000), (0, 10, 128), (0, 10, 1)], user=np.zeros(3, np.int64))
+    jobs = workload([(0, 10, 1000), (0, 10, 128), (0, 10, 1)], user=[0] * 3)
     run = simulate(jobs, cluster, "slurm")
     verify(run)
     assert run.attrs["rejected: larger than the nodes that it may use"] == 1
@@ -180,7 +176,7 @@ def test_a_job_that_no_nodes_can_hold_is_rejected_with_a_reason() -> None:
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], named: str) -> None:
-    with pytest.raises(ConfigurationError, match=named):
+    with refused(named):
         Slurm(**parameters)
 
 
@@ -198,7 +194,7 @@ def test_jobs_wait_for_others_and_users_give_up() -> None:
 
 def test_only_some_tasks_of_an_array_run_at_once() -> None:
     rows = [(0, 600, 1) for _ in range(6)]
-    jobs = workload(rows, array=np.zeros(6, np.int64), array_limit=np.full(6, 2))
+    jobs = workload(rows, array=[0] * 6, array_limit=[2] * 6)
     run = simulate(jobs, Cluster(processors=8), Slurm())
     verify(run)
     start, end = run["start_time"].values, run["end_time"].values
@@ -233,28 +229,24 @@ def test_runs_with_failures_keep_the_rules(seed: int) -> None:
         node_exclusive=seed % 4 == 3,
     )
     parameters: dict[str, Any] = {"priority_weight_age": 1000, "priority_weight_fairshare": 500}
-    run = simulate(mixed(seed=seed), cluster, Slurm(enforce_limits=True, **parameters if seed % 5 else {}))
+    scheduler = Slurm(enforce_limits=True, **parameters if seed % 5 else {})
+    run, again = (simulate(mixed(seed=seed), cluster, scheduler) for _ in range(2))
     verify(run)
     assert run.attrs["executions_killed"] > 10
     assert (run.attrs["jobs_lost"] > 0) == (cluster.requeue == "lost")
-    again = simulate(mixed(seed=seed), cluster, Slurm(enforce_limits=True, **parameters if seed % 5 else {}))
     assert (run["start_time"] == again["start_time"]).all()
 
 
-def test_a_killed_job_goes_back_to_its_place_or_to_the_end() -> None:
+@pytest.mark.parametrize(
+    ("requeue", "order"), [("place", [0, 0, 1, 2]), ("end", [0, 1, 2, 0]), ("lost", [0, 1, 2])]
+)
+def test_a_killed_job_goes_back_to_its_place_or_to_the_end(requeue: Any, order: list[int]) -> None:
     jobs = workload([(0, 1000, 1), (10, 1000, 1), (20, 1000, 1)])
     events = [NodeEvent(time=500, kind="down"), NodeEvent(time=600, kind="up")]
-
-    def starts(requeue: Any) -> list[int]:
-        cluster = Cluster(processors=1, processors_per_node=1, events=events, requeue=requeue)
-        run = simulate(jobs, cluster, Slurm())
-        verify(run)
-        segments = run["segment_start"].to_numpy()
-        return [int(job) for job in run["segment_job"].to_numpy()[np.argsort(segments, kind="stable")]]
-
-    assert starts("place") == [0, 0, 1, 2]
-    assert starts("end") == [0, 1, 2, 0]
-    assert starts("lost") == [0, 1, 2]
+    cluster = Cluster(processors=1, processors_per_node=1, events=events, requeue=requeue)
+    run = simulate(jobs, cluster, Slurm())
+    verify(run)
+    assert_fields(run.sortby("segment_start"), segment_job=order)
 
 
 def test_no_job_starts_that_would_run_into_maintenance() -> None:
@@ -274,24 +266,25 @@ def test_jobs_that_no_node_comes_back_for_starve() -> None:
     cluster = Cluster(processors=4, processors_per_node=1, events=[NodeEvent(time=5, kind="drain")])
     run = simulate(workload([(0, 100, 4), (1, 100, 4)]), cluster, Slurm())
     verify(run)
-    assert run["fate"].to_numpy().tolist() == [0, int(Fate.STARVED)]
+    assert_fields(run, fate=[0, Fate.STARVED])
 
 
-def test_nice_jobs_let_others_go_before_them() -> None:
-    # The first job runs when the others come; the second one is nice, the third one the opposite.
-    rows = [(0, 600, 8), (10, 600, 8), (20, 600, 8), (30, 600, 8)]
-
-    def order(nice: list[int], **parameters: Any) -> list[int]:
-        run = simulate(workload(rows, nice=np.array(nice)), 8, Slurm(**parameters))
-        verify(run)
-        return [int(job) for job in np.argsort(run["start_time"].to_numpy(), kind="stable")]
-
-    weighed: dict[str, Any] = {"priority_weight_job_size": 1000}
-    assert order([-1, 100, -1, -1], **weighed) == [0, 2, 3, 1]
-    assert order([-1, -1, -100, 50]) == [0, 2, 1, 3]
-    # first come first served: who comes after a nice job has less than it all the same
-    assert order([-1, 100, -1, -1], priority_type="basic") == [0, 1, 2, 3]
-    assert order([-1, -1, -1, -100], priority_type="basic") == [0, 3, 1, 2]
+@pytest.mark.parametrize(
+    ("nice", "parameters", "order"),
+    [
+        ([-1, 100, -1, -1], {"priority_weight_job_size": 1000}, [0, 2, 3, 1]),
+        ([-1, -1, -100, 50], {}, [0, 2, 1, 3]),
+        # first come first served: who comes after a nice job has less than it all the same
+        ([-1, 100, -1, -1], {"priority_type": "basic"}, [0, 1, 2, 3]),
+        ([-1, -1, -1, -100], {"priority_type": "basic"}, [0, 3, 1, 2]),
+    ],
+)
+def test_nice_jobs_let_others_go_before_them(
+    nice: list[int], parameters: dict[str, Any], order: list[int]
+) -> None:
+    """The first job runs when the others come."""
+    jobs = workload([(0, 600, 8), (10, 600, 8), (20, 600, 8), (30, 600, 8)], nice=nice)
+    assert np.argsort(starts(jobs, 8, Slurm(**parameters)), kind="stable").tolist() == order
 
 
 GATED = Cluster(
@@ -327,21 +320,15 @@ def test_runs_with_preemption_keep_the_rules(mode: Any, select: Any) -> None:
 
 
 def test_who_is_preempted_waits_is_lost_or_sleeps() -> None:
-    rows = [(0, 1000, 4), (300, 100, 4)]
-    jobs = workload(rows, queue=np.array([0, 1]))
-    cluster = Cluster(
-        processors=4,
-        partitions=[Partition(number=0), Partition(number=1, priority=5)],
-        partition_of="queue",
-    )
+    jobs = workload([(0, 1000, 4), (300, 100, 4)], queue=[0, 1])
+    cluster = replace(GATED, nodes=(), processors=4)
 
     def segments(**parameters: Any) -> list[tuple[int, int]]:
         scheduler = Slurm(preempt_type="partition_prio", batch_sched_delay=1, **parameters)
         run = simulate(jobs, cluster, scheduler)
         verify(run)
-        of_first = run["segment_job"].to_numpy() == 0
-        columns = (run["segment_start"].to_numpy()[of_first], run["segment_end"].to_numpy()[of_first])
-        return [(int(start), int(end)) for start, end in zip(*columns, strict=True)]
+        first = run.isel(segment=run["segment_job"] == 0)
+        return list(zip(field(first, "segment_start"), field(first, "segment_end"), strict=True))
 
     requeued = segments(preempt_mode="requeue", requeue_delay=600)
     assert len(requeued) == 2
@@ -359,7 +346,7 @@ def test_who_is_preempted_waits_is_lost_or_sleeps() -> None:
 
 
 def test_qualities_of_service_name_whom_they_preempt() -> None:
-    jobs = workload([(0, 1000, 4), (300, 100, 4), (320, 50, 4)], queue=np.array([0, 1, 2]))
+    jobs = workload([(0, 1000, 4), (300, 100, 4), (320, 50, 4)], queue=[0, 1, 2])
     qualities = {
         "0": Quality(name="0"),
         "1": Quality(name="1", priority=5, preempts=("0",), preempt_mode="cancel"),
@@ -373,39 +360,38 @@ def test_qualities_of_service_name_whom_they_preempt() -> None:
     )
     run = simulate(jobs, 4, scheduler)
     verify(run)
-    assert run["preemption_job"].to_numpy().tolist() == [0]
-    assert run["preemption_by"].to_numpy().tolist() == [1]
+    assert_fields(run, preemption_job=[0], preemption_by=[1])
     spared = replace(qualities["0"], preempt_exempt_time=5000)
     accounting = Accounting(qualities={**qualities, "0": spared})
     assert simulate(jobs, 4, replace(scheduler, accounting=accounting)).sizes["preemption"] == 0
 
 
 def test_a_false_preemption_is_found() -> None:
-    scheduler = Slurm(preempt_type="partition_prio", preempt_mode="requeue")
-    run = simulate(mixed(), GATED, scheduler)
+    run = simulate(mixed(), GATED, Slurm(preempt_type="partition_prio", preempt_mode="requeue"))
     verify(run)
-    wrong = run.copy(deep=True)
-    wrong["preemption_by"][0], wrong["preemption_job"][0] = run["preemption_job"][0], run["preemption_by"][0]
-    assert any("may not preempt it" in line for line in violations(wrong) + Slurm.rules(wrong))
-    late = run.copy(deep=True)
-    late["preemption_time"][0] += 1
-    assert any("does not run until then" in line for line in Slurm.rules(late))
-    exempt = run.copy(deep=True)
-    exempt["preemption_exempt"][:] = 10**6
-    assert any("is exempt for longer" in line for line in Slurm.rules(exempt))
-    held = run.copy(deep=True)
-    held["preemption_until"][:] = 10**9
-    assert any("and held, but starts before" in line for line in Slurm.rules(held))
+    by, of = run["preemption_by"], run["preemption_job"]
+    first = np.arange(run.sizes["preemption"]) == 0
+    for changes, complaint in (
+        (
+            {"preemption_by": by.where(~first, of), "preemption_job": of.where(~first, by)},
+            "may not preempt it",
+        ),
+        ({"preemption_time": run["preemption_time"] + first}, "does not run until then"),
+        ({"preemption_exempt": run["preemption_exempt"] * 0 + 10**6}, "is exempt for longer"),
+        ({"preemption_until": run["preemption_until"] * 0 + 10**9}, "and held, but starts before"),
+    ):
+        wrong = run.assign(changes)
+        assert any(complaint in line for line in violations(wrong) + Slurm.rules(wrong)), complaint
 
 
 def test_limits_that_the_controller_does_not_know_are_refused() -> None:
     cluster = Cluster(processors=8, limits=[Limit(by="user", processor_minutes=60)])
-    with pytest.raises(ConfigurationError, match="processor_minutes"):
+    with refused("processor_minutes"):
         simulate(workload([(0, 600, 1)]), cluster, Slurm())
 
 
 def test_jobs_that_get_a_whole_gpu_for_a_part_are_counted() -> None:
-    jobs = replace(workload([(0, 600, 1), (0, 600, 1), (0, 600, 1)]), gpu_share=np.array([300, 300, -1]))
+    jobs = workload([(0, 600, 1)] * 3, gpu_share=[300, 300, -1])
     run = simulate(jobs, Cluster(nodes=[NodeType(count=1, cores=4, gpus=1)]), Slurm())
     verify(run)
     assert run.attrs["whole GPUs for parts"] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 import gridsched as gs
-from gridsched.errors import ConfigurationError
 from gridsched.systems.base import Site
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Quality
 from gridsched.systems.slurm.limits import limits_of_jobs
 from gridsched.systems.slurm.scheduler import Slurm
+from tests.support.errors import refused
+from tests.support.nodes import jobs_of
 from tests.systems.slurm.test_conf import CONF, written
 from tests.systems.slurm.test_scheduler import NODES, mixed
 
@@ -83,19 +85,18 @@ def test_what_was_used_before_decides_who_comes_first(tmp_path: Path) -> None:
     assert accounting.usage == {("1", "1"): 0.0, ("0", "2"): 800.0, ("0", "0"): 100.0}
     # of two users of one account the one who used less is before the other, who was submitted first
     users = np.array([2, 0, 2, 0])
-    jobs = gs.Workload(
-        name="jobs",
-        submit_time=np.arange(4),
-        run_time=np.full(4, 600),
-        requested_time=np.full(4, 600),
-        requested_processors=np.full(4, 8),
+    jobs = jobs_of(
+        submit_time=range(4),
+        run_time=[600] * 4,
+        requested_time=[600] * 4,
+        requested_processors=[8] * 4,
         user=users,
-        group=np.zeros(4, np.int64),
+        group=[0] * 4,
     )
     scheduler = Slurm(accounting=accounting, priority_weight_fairshare=1000, priority_calc_period=100000)
     start = gs.simulate(jobs, 8, scheduler)["start_time"].to_numpy()
     assert users[np.argsort(start)].tolist() == [0, 0, 2, 2]
-    with pytest.raises(ConfigurationError, match="give also the accounts"):
+    with refused("give also the accounts"):
         gs.read_slurm_site(conf, usage=paths["usage"])
     for text, named in (
         (USAGE.replace("|bob|", "|zoe|"), "usage:6: user zoe of account biology is not in the dump"),
@@ -103,7 +104,7 @@ def test_what_was_used_before_decides_who_comes_first(tmp_path: Path) -> None:
         (USAGE.replace("|800|", "|many|"), "usage:6: RawUsage: 'many' is no whole number"),
     ):
         paths["usage"].write_text(text)
-        with pytest.raises(ConfigurationError, match=named):
+        with refused(named):
             gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
 
 
@@ -113,17 +114,31 @@ def test_a_site_without_nodes_has_no_cluster(tmp_path: Path) -> None:
     assert (found.cluster, slurm(found).scheduler_type) == (None, "builtin")
 
 
-def test_a_change_is_of_one_key(tmp_path: Path) -> None:
-    base = slurm(site(tmp_path))
-    longer = slurm(site(tmp_path, "schedulerparameters = bf_window=4000,bf_max_job_test=9"))
-    assert (longer.bf_window, longer.bf_max_job_test) == (4000, 9)
-    assert (longer.bf_interval, longer.batch_sched_delay) == (base.bf_interval, base.batch_sched_delay)
-    old_name = slurm(site(tmp_path, "SchedulerParameters=max_job_bf=7", "SchedulerParameters=bf_interval=9"))
-    assert (old_name.bf_max_job_test, old_name.bf_interval, old_name.bf_window) == (7, 9, base.bf_window)
-    assert slurm(site(tmp_path, "PriorityWeightAge=7")).priority_weight_age == 7
-    assert slurm(site(tmp_path, "PriorityWeightQOS=3")).priority_weight_qos == 3
-    both = slurm(site(tmp_path, "PriorityWeightAge=7 PriorityMaxAge = 2-0"))
-    assert (both.priority_weight_age, both.priority_max_age) == (7, 2 * 86400)
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            ["schedulerparameters = bf_window=4000,bf_max_job_test=9"],
+            {"bf_window": 4000, "bf_max_job_test": 9},
+        ),
+        # an old name
+        (
+            ["SchedulerParameters=max_job_bf=7", "SchedulerParameters=bf_interval=9"],
+            {"bf_max_job_test": 7, "bf_interval": 9},
+        ),
+        (["PriorityWeightAge=7"], {"priority_weight_age": 7}),
+        (["PriorityWeightQOS=3"], {"priority_weight_qos": 3}),
+        (
+            ["PriorityWeightAge=7 PriorityMaxAge = 2-0"],
+            {"priority_weight_age": 7, "priority_max_age": 2 * 86400},
+        ),
+    ],
+)
+def test_a_change_is_of_one_key(tmp_path: Path, changes: list[str], expected: dict[str, Any]) -> None:
+    assert slurm(site(tmp_path, *changes)) == replace(slurm(site(tmp_path)), **expected)
+
+
+def test_a_change_of_partitions_and_of_what_is_shared_out(tmp_path: Path) -> None:
     changed = site(tmp_path, "PartitionName=gpu MaxTime=1-0 PriorityTier=2").cluster
     assert changed is not None
     assert [(each.time_limit, each.priority) for each in changed.partitions] == [(86400, 1), (86400, 2)]
@@ -155,21 +170,25 @@ def test_a_change_is_of_one_key(tmp_path: Path) -> None:
     ],
 )
 def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reason: str) -> None:
-    with pytest.raises(ConfigurationError) as error:
+    with refused(reason) as error:
         site(tmp_path, *changes)
-    assert reason in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_change_without_effect_is_refused(tmp_path: Path) -> None:
     base = site(tmp_path)
-    for change in ("SchedulerParameters=bf_interval=60", "SchedulerParameters=bf_max_time=5", "FirstJobId=2"):
-        with pytest.raises(ConfigurationError, match="changes nothing"):
-            gs.what_if(mixed(3), {"now": base, change: site(tmp_path, change)})
-    with pytest.raises(ConfigurationError, match="has no nodes"):
-        gs.what_if(mixed(3), {"now": Site(cluster=None, scheduler=Slurm())})
-    with pytest.raises(ConfigurationError, match="no site"):
-        gs.what_if(mixed(3), {})
+    without_effect = (
+        "SchedulerParameters=bf_interval=60",
+        "SchedulerParameters=bf_max_time=5",
+        "FirstJobId=2",
+    )
+    for sites, reason in (
+        *(({"now": base, each: site(tmp_path, each)}, "changes nothing") for each in without_effect),
+        ({"now": Site(cluster=None, scheduler=Slurm())}, "has no nodes"),
+        ({}, "no site"),
+    ):
+        with refused(reason):
+            gs.what_if(mixed(3), sites)
 
 
 def accounts(folder: Path) -> Accounting:
@@ -186,16 +205,15 @@ def accounts(folder: Path) -> Accounting:
 
 
 def test_accounts_have_the_numbers_of_the_log(tmp_path: Path) -> None:
-    found = {(each.account, each.user): each.shares for each in accounts(tmp_path).associations}
+    read = accounts(tmp_path)
     physics, biology, eve, ada, bob = "1", "0", "0", "1", "2"
-    assert found[physics, ""] == 30
-    assert found[biology, ""] == 10
-    assert (found[physics, ada], found[biology, bob], found[biology, eve]) == (2, 1, 1)
-    assert {name: each.priority for name, each in accounts(tmp_path).qualities.items()} == {"0": 100, "1": 0}
+    shares = {(physics, ""): 30, (biology, ""): 10, (physics, ada): 2, (biology, bob): 1, (biology, eve): 1}
+    assert shares.items() <= {(each.account, each.user): each.shares for each in read.associations}.items()
+    assert {name: each.priority for name, each in read.qualities.items()} == {"0": 100, "1": 0}
 
 
 def test_qualities_need_accounts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="give also the accounts"):
+    with refused("give also the accounts"):
         gs.read_slurm_site(written(tmp_path, CONF), qualities=written(tmp_path, QOS, "qos.txt"))
 
 
@@ -211,15 +229,9 @@ def test_the_nearest_limit_counts_and_that_of_a_quality_of_service_first(tmp_pat
     ]
     found = limits_of_jobs(accounts(tmp_path), owners)
 
-    def of(job: int) -> list[dict[str, int]]:
-        return [found.rows[row] for row in found.limited[job].tolist() if row >= 0]
-
-    assert of(0) == [{"processors": 48}]
-    assert of(1) == [{"jobs": 2}]
-    assert of(2) == [{"jobs": 5}]
-    assert of(3) == of(4) == [{"jobs": 1}]
+    limits = [[found.rows[row] for row in rows if row >= 0] for rows in found.limited.tolist()]
+    assert limits == [[{"processors": 48}], [{"jobs": 2}], [{"jobs": 5}], [{"jobs": 1}], [{"jobs": 1}], []]
     assert set(found.limited[3]) != set(found.limited[4])
-    assert of(5) == []
     assert found.own["wall"].tolist() == [np.inf, np.inf, np.inf, 3600, 3600, np.inf]
 
 
@@ -276,60 +288,51 @@ def budget(
     )
 
 
-def hours(count: int, run: int = 3600, requested: int = 7200) -> gs.Workload:
-    """Jobs of one processor that come at once."""
-    return gs.Workload(
-        name="jobs",
-        submit_time=np.zeros(count, np.int64),
-        run_time=np.full(count, run),
-        requested_time=np.full(count, requested),
-        requested_processors=np.ones(count, np.int64),
-        user=np.zeros(count, np.int64),
-        group=np.zeros(count, np.int64),
-        queue=np.zeros(count, np.int64),
-    )
+def hours(count: int) -> gs.Workload:
+    """Jobs of one hour and one processor that come at once, and ask for two hours."""
+    columns = {"run_time": 3600, "requested_time": 7200, "requested_processors": 1}
+    zeros = dict.fromkeys(("submit_time", "user", "group", "queue"), 0)
+    return jobs_of(**{name: [value] * count for name, value in {**columns, **zeros}.items()})
 
 
-def waits(jobs: gs.Workload, accounting: Accounting, **parameters: Any) -> tuple[list[int], dict[str, Any]]:
-    """Starts of jobs [h] on plenty of processors, and the attributes of the run; never is -1."""
+NEVER: dict[str, Any] = {"priority_decay_half_life": 0}
+SAFE: dict[str, Any] = {"safe_limits": True}
+THREE = budget(("used", "processors", 180))
+HALF_DAY: dict[str, Any] = {"safe_limits": True, "priority_decay_half_life": 43200}
+TWO_OF_QOS = ("used processors", 120)
+
+
+@pytest.mark.parametrize(
+    ("count", "accounting", "parameters", "least", "most"),
+    [
+        # Running jobs: two at once, and a third when the time that is left of them is short enough: after an
+        # hour, at their end
+        (4, budget(("running", "processors", 240)), {}, [0, 0, 1, 1], [0, 0, 1, 1]),
+        (2, budget(qos=("running nodes", 100)), {}, [-1, -1], [-1, -1]),
+        # With safe limits a job starts if it can run to its limit, else it runs until the minutes are used up
+        (3, THREE, {**SAFE, **NEVER}, [0, 1, -1], [0, 1, -1]),
+        (4, THREE, NEVER, [0, 0, 0, 0], [0, 0, 0, 0]),
+        # After two hours 120 of 180 minutes are used; 60 of them have decayed after a day
+        (3, THREE, {**SAFE, "priority_decay_half_life": 86400}, [0, 1, 24], [0, 1, 26]),
+        # Second 0 is on a Thursday
+        (3, THREE, {**SAFE, **NEVER, "priority_usage_reset_period": "weekly"}, [0, 1, 72], [0, 1, 72]),
+        # Nothing counts
+        (3, THREE, {**SAFE, **NEVER, "priority_type": "basic"}, [0, 1, 2], [0, 1, 2]),
+        # What was used before counts, and what does not decay
+        (1, replace(THREE, usage={("0", "0"): 7200.0}), HALF_DAY, [11], [13]),
+        (2, budget(qos=TWO_OF_QOS, decays=False), HALF_DAY, [0, -1], [0, -1]),
+        (2, budget(qos=TWO_OF_QOS), HALF_DAY, [0, 41], [0, math.inf]),
+    ],
+)
+def test_minutes_that_are_used_up_hold_jobs_until_they_have_decayed(
+    count: int, accounting: Accounting, parameters: dict[str, Any], least: list[int], most: list[float]
+) -> None:
+    """Starts [h] of jobs of one hour that ask for two, on plenty of processors; never is -1."""
+    jobs = hours(count)
     run = gs.simulate(jobs, 64, Slurm(accounting=accounting, enforce_limits=True, **parameters))
     gs.verify(run)
-    starts = run["start_time"].to_numpy()
-    return np.where(starts < 0, -1, starts // 3600).tolist(), {str(key): run.attrs[key] for key in run.attrs}
-
-
-def test_minutes_that_running_jobs_may_still_use_are_limited() -> None:
-    # two at once, and a third when the time that is left of them is short enough: after an hour, at their end
-    assert waits(hours(4), budget(("running", "processors", 240)))[0] == [0, 0, 1, 1]
-    assert waits(hours(2), budget(qos=("running nodes", 100)))[0] == [-1, -1]
-
-
-def test_minutes_that_are_used_up_hold_jobs_until_they_have_decayed() -> None:
-    three = budget(("used", "processors", 180))
-    never: dict[str, Any] = {"priority_decay_half_life": 0}
-    # with safe limits a job starts if it can run to its limit, else it runs until the minutes are used up
-    starts, counted = waits(hours(3), three, safe_limits=True, **never)
-    assert (starts, counted["killed: minutes used up"]) == ([0, 1, -1], 0)
-    starts, counted = waits(hours(4), three, **never)
-    assert starts == [0, 0, 0, 0]
-    assert counted["killed: minutes used up"] == 4
-    starts, _ = waits(hours(3), three, safe_limits=True, priority_decay_half_life=86400)
-    # after two hours 120 of 180 minutes are used; 60 of them have decayed after a day
-    assert starts[:2] == [0, 1]
-    assert 24 <= starts[2] <= 26
-    starts, _ = waits(hours(3), three, safe_limits=True, priority_usage_reset_period="weekly", **never)
-    # second 0 is on a Thursday
-    assert starts == [0, 1, 3 * 24]
-    nothing_counts = waits(hours(3), three, safe_limits=True, priority_type="basic", **never)
-    assert nothing_counts[0] == [0, 1, 2]
-
-
-def test_what_was_used_before_and_what_does_not_decay_count() -> None:
-    before = budget(("used", "processors", 180))
-    before = replace(before, usage={("0", "0"): 7200.0})
-    half_day: dict[str, Any] = {"safe_limits": True, "priority_decay_half_life": 43200}
-    starts, _ = waits(hours(1), before, **half_day)
-    assert 11 <= starts[0] <= 13
-    lasting = budget(qos=("used processors", 120), decays=False)
-    assert waits(hours(2), lasting, **half_day)[0] == [0, -1]
-    assert waits(hours(2), budget(qos=("used processors", 120)), **half_day)[0][1] > 40
+    starts = np.where(run["start_time"] < 0, -1, run["start_time"] // 3600)
+    assert (np.array(least) <= starts).all(), starts
+    assert (starts <= np.array(most)).all(), starts
+    unsafe = accounting is THREE and "safe_limits" not in parameters
+    assert run.attrs.get("killed: minutes used up", 0) == (4 if unsafe else 0)
