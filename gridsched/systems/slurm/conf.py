@@ -8,8 +8,8 @@ key that Slurm does not know, and keys that contradict each other, are errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,11 +35,11 @@ _CHANGES_SCHEDULES = words(
     "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
     "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
     "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins Licenses MaxJobCount MaxMemPerNode "
-    "MaxMemPerCPU MCSPlugin NodeSet NodeFeaturesPlugins OverTimeLimit PriorityParameters "
+    "MaxMemPerCPU MCSPlugin NodeFeaturesPlugins OverTimeLimit PriorityParameters "
     "PrioritySiteFactorParameters "
     "PrioritySiteFactorPlugin PriorityWeightAssoc Prolog PrologSlurmctld RebootProgram RequeueExit "
     "RequeueExitHold ResumeProgram ResvOverRun RoutePlugin SchedulerTimeSlice SuspendProgram "
-    "SuspendTime TopologyParam TopologyPlugin VSizeFactor Include CoreSpecPlugin MaxArraySize"
+    "SuspendTime TopologyParam TopologyPlugin VSizeFactor CoreSpecPlugin MaxArraySize"
 )
 
 _ADMINISTRATION = words(
@@ -137,6 +137,7 @@ class SlurmNode:
     cores: int = 1
     memory: int = 1
     gpus: int = 0
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +261,8 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     """
     found = _Found(path=str(path))
     nodes: dict[str, SlurmNode] = {}
-    partitions: list[SlurmPartition] = []
+    node_sets: dict[str, tuple[str, dict[str, str]]] = {}
+    of_partitions: list[tuple[str, dict[str, str]]] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for where, text in with_changes(_lines(path), changes):
         key, _, value = text.partition("=")
@@ -274,9 +276,10 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
                 for node in _nodes_of(defaults[name] | line, where, found.left):
                     nodes[node.name] = node
             else:
-                partitions.append(_partition_of(defaults[name] | line, where, nodes, found.left))
-        elif text.lower().startswith("include "):
-            found.left.append("Include")
+                of_partitions.append((where, defaults[name] | line))
+        elif name == "nodeset":
+            line = _pairs(text, where)
+            node_sets[line[name]] = where, line
         elif name in _OPTIONS:
             raise ConfigurationError(
                 f"{where}: {key.strip()} is an option of SchedulerParameters; "
@@ -293,6 +296,8 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             )
         else:
             found.values[name] = (value, where)
+    sets = {name: _nodes_in_set(line, where, nodes) for name, (where, line) in node_sets.items()}
+    partitions = [_partition_of(line, where, nodes, sets, found.left) for where, line in of_partitions]
     if not (found.values or nodes or partitions):
         raise ConfigurationError(
             f"{path}: no Key=value; give slurm.conf, or what scontrol show config prints"
@@ -348,6 +353,35 @@ def _is_set(key: str, text: str) -> bool:
 
 
 def _lines(path: str | Path) -> Iterable[tuple[str, str]]:
+    """Lines with their place, with those of included files in place."""
+    return _with_included(path, Path(path).parent, (), {})
+
+
+def _with_included(
+    path: str | Path, folder: Path, within: tuple[Path, ...], modifiers: dict[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Lines of a file that is included by others; `%c` in a name is the cluster, as far as it is known."""
+    for where, text in _own_lines(path):
+        word, *rest = text.split(None, 1)
+        if text.lower().startswith("clustername"):
+            modifiers["%c"] = text.partition("=")[2].strip()
+        if word.lower() != "include":
+            yield where, text
+            continue
+        name = rest[0].strip('"')
+        for modifier, value in modifiers.items():
+            name = name.replace(modifier, value)
+        included = (folder / name).resolve()
+        if included in within or len(within) > _MOST_INCLUDED:
+            raise ConfigurationError(f"{where}: {included.name} includes itself; remove one of the lines")
+        if not included.is_file():
+            raise ConfigurationError(
+                f"{where}: there is no file {included}; put it there, or remove the line"
+            )
+        yield from _with_included(included, folder, (*within, included), modifiers)
+
+
+def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
     """Lines with their place, without comments, joined where they go on."""
     held, first = "", 0
     for number, raw in enumerate(read_text(path).splitlines(), 1):
@@ -358,7 +392,7 @@ def _lines(path: str | Path) -> Iterable[tuple[str, str]]:
             continue
         text, held = (held + text).strip(), ""
         place, first = first, 0
-        if "=" in text or text.lower().startswith("include "):
+        if "=" in text or re.match(r"include\s", text, re.IGNORECASE):
             yield f"{path}:{place}", text
 
 
@@ -372,6 +406,9 @@ def _pairs(text: str, where: str) -> dict[str, str]:
         pairs[key.lower()] = value.strip('"')
     return pairs
 
+
+_MOST_INCLUDED = 50
+"""Files that may include each other, one in the other."""
 
 _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
@@ -404,9 +441,10 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
         cores=number.get("cpus", number.get("procs", cores)),
         memory=number.get("realmemory", 1),
         gpus=gpus,
+        features=tuple(split_hosts(line.get("feature", line.get("features", "")))),
     )
     names = expand_hosts(line["nodename"], f"{where}: NodeName")
-    return [SlurmNode(name=name, cores=made.cores, memory=made.memory, gpus=gpus) for name in names]
+    return [replace(made, name=name) for name in names]
 
 
 _COUNTS = words("cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory")
@@ -424,8 +462,22 @@ _PARTITION_OTHERS = words(
 )
 
 
+def _nodes_in_set(line: dict[str, str], where: str, nodes: Mapping[str, SlurmNode]) -> list[str]:
+    """Names of the nodes of a NodeSet: those with its feature, then those that it names."""
+    for key in line:
+        if key not in ("nodeset", "feature", "nodes"):
+            raise ConfigurationError(f"{where}: unknown key {key} of a node set; correct or remove it")
+    wanted = line.get("nodes", "")
+    named = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
+    return [name for name, node in nodes.items() if line.get("feature") in node.features] + named
+
+
 def _partition_of(
-    line: dict[str, str], where: str, nodes: Mapping[str, SlurmNode], left: list[str]
+    line: dict[str, str],
+    where: str,
+    nodes: Mapping[str, SlurmNode],
+    sets: Mapping[str, list[str]],
+    left: list[str],
 ) -> SlurmPartition:
     for key in line:
         if key in _PARTITION_OTHERS or key in ("minnodes", "maxnodes", "allowgroups", "allowaccounts"):
@@ -437,11 +489,12 @@ def _partition_of(
             )
     name = line["partitionname"]
     wanted = line.get("nodes", "ALL")
-    names = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
+    listed = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
+    names = list(dict.fromkeys(node for each in listed for node in sets.get(each, [each])))
     unknown = [each for each in names if each not in nodes]
     if unknown:
         raise ConfigurationError(
-            f"{where}: partition {name} names node {unknown[0]}, which no NodeName line before it has"
+            f"{where}: partition {name} names node {unknown[0]}, which no NodeName or NodeSet line has"
         )
     share = line.get("oversubscribe", line.get("shared", "NO")).upper()
     if int(line.get("gracetime", "0") or 0):
