@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import job_lifecycle
-from gridsched.engine.checkpoints import saved_work_of, with_checkpoints
-from gridsched.engine.jit import jit
+from gridsched.engine.checkpoints import lengths_with_checkpoints, saved_work_of
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
@@ -68,16 +67,17 @@ class Progress:
         self.work, self._guess = jobs.actual.copy(), jobs.expected.copy()
         self.saved = np.zeros(len(jobs.submit), np.int64)
         """Seconds of work of each job that checkpoints of its killed executions have."""
-        self._set_lengths(0, len(jobs.submit))
+        self._set_lengths(slice(None))
         if (jobs.expected > LARGEST).any():
             raise ConfigurationError(
                 f"checkpoints let a job of {self._guess.max()} s take more than {LARGEST} s; make them fewer"
             )
 
-    def _set_lengths(self, first: int, end: int) -> None:
+    def _set_lengths(self, some: slice) -> None:
         """Let jobs take as long as the work that is left, and checkpoints between the parts of it."""
-        lengthen(self.work, self._intervals, self._costs, first, end, self._jobs.actual)
-        lengthen(self._guess, self._intervals, self._costs, first, end, self._jobs.expected)
+        for lengths, work in ((self._jobs.actual, self.work), (self._jobs.expected, self._guess)):
+            for m, (interval, cost) in enumerate(zip(self._intervals, self._costs, strict=True)):
+                lengths[m, some] = lengths_with_checkpoints(work[m, some], interval, cost)
 
     def lose(self, job: int, cluster: int, elapsed: int) -> None:
         """Let a job be killed after it has run for some seconds."""
@@ -87,15 +87,7 @@ class Progress:
             done = (saved * self._speeds[cluster] / self._speeds).astype(np.int64)
             done[cluster] = saved
             column[:, job] = np.maximum(column[:, job] - done, 1)
-        self._set_lengths(job, job + 1)
-
-
-@jit
-def lengthen(work: Any, intervals: Any, costs: Any, first: int, end: int, lengths: Any) -> None:
-    """Fill in how long some jobs take on each cluster with their checkpoints."""
-    for m in range(len(work)):
-        for job in range(first, end):
-            lengths[m, job] = with_checkpoints(work[m, job], intervals[m], costs[m])
+        self._set_lengths(slice(job, job + 1))
 
 
 class FailureAwareRun(Run):

@@ -52,7 +52,6 @@ the table for its nodes. What is allocated is so in all tables. Epsilon counts t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,11 +60,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.engine import bundles
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.platform import Cluster
+from gridsched.platform import Cluster, Platform
 from gridsched.systems.multicluster.kernels import composition, packing
 from gridsched.systems.multicluster.kernels.composition import NOWHERE, Allocation
 from gridsched.systems.multicluster.titan import (
     Coding,
+    Optimised,
     Titan,
     Weights,
     measured,
@@ -225,6 +225,51 @@ def allocate(
 
 # --- live use -------------------------------------------------------------------------------------
 
+_LONG_NAMES: dict[str, tuple[str, str]] = {
+    "submit_time": ("submit time", "s"),
+    "processors": ("requested processors", "1"),
+    "deadline": ("deadline", "s"),
+    "cluster_index": ("index of the cluster, -1 for a job that is larger than every cluster", "1"),
+    "start_time": ("start time, -1 likewise", "s"),
+    "end_time": ("end time, -1 likewise", "s"),
+    "run_time": ("expected run time on the cluster, -1 likewise", "s"),
+    "order": ("place in the order of the cluster, -1 likewise", "1"),
+    "seed_start_time": ("start time in the schedule that MUSCLE hands over, -1 likewise", "s"),
+    "resources": ("whether the job runs on the resource", "1"),
+    "cluster_processors": ("processors of the cluster", "1"),
+    "cluster_speed": ("speed of the cluster, in a unit that all clusters share", "1"),
+    "resource_processors": ("processors of a resource of the cluster", "1"),
+    "available": ("when the resource becomes available, -1 if the cluster has fewer", "s"),
+    "jobs": ("jobs of the cluster", "1"),
+    "comprehensive_performance": ("comprehensive performance", "s"),
+    "makespan": ("makespan", "s"),
+    "idle_time": ("idle time of resources", "s"),
+    "over_deadline": ("time over deadlines", "s"),
+    "seed_comprehensive_performance": (
+        "comprehensive performance of the schedule that MUSCLE hands over",
+        "s",
+    ),
+    "generations": ("generations of the genetic algorithm", "1"),
+}
+
+_OF_JOBS = ("cluster_index", "start_time", "end_time", "run_time", "order", "seed_start_time")
+
+_OF_CLUSTERS = np.dtype(
+    [
+        ("cluster_processors", np.int64),
+        ("cluster_speed", np.float64),
+        ("jobs", np.int64),
+        ("comprehensive_performance", np.float64),
+        ("makespan", np.int64),
+        ("idle_time", np.int64),
+        ("over_deadline", np.int64),
+        ("seed_comprehensive_performance", np.float64),
+        ("generations", np.int64),
+        ("resource_processors", np.int64),
+    ]
+)
+"""What a schedule of the queue says of each job and of each cluster."""
+
 _QUEUE = ("processors", "run_time", "deadline")
 """Columns that a queue must have."""
 
@@ -291,6 +336,7 @@ def schedule_queue(
     available = [_available(cluster, free, now) for cluster in clusters]
     _check_clusters(clusters, free)
     sizes = queue["processors"]
+    count, widest = len(sizes), max(len(each) for each in available)
     fits = np.flatnonzero(sizes <= max(cluster.processors for cluster in clusters))
     durations = np.stack([np.maximum(cluster.duration(queue["run_time"]), 1) for cluster in clusters])
     slacks = queue["deadline"] - durations - queue["submit_time"]
@@ -301,21 +347,65 @@ def schedule_queue(
         [Backlog(each, unit=cluster.unit) for each, cluster in zip(available, clusters, strict=True)],
         stream(seed, 0, len(clusters)),
     )
-    schedules = [
-        _of_cluster(
-            fits[allocation.of(i)],
-            allocation.masks[allocation.of(i), : packing.words(cluster.processors // cluster.unit)],
-            packed(durations[i], queue["deadline"], cluster.allocation(sizes) // cluster.unit),
-            available[i],
-            now,
-            wanted[i],
-            titan or Titan(),
-            stream(seed, 0, i),
+    of_jobs = np.full((len(_OF_JOBS), count), NOWHERE, np.int64)
+    of_clusters = np.zeros(len(clusters), _OF_CLUSTERS)
+    resources = np.zeros((count, widest), np.bool_)
+    release = np.full((len(clusters), widest), NOWHERE, np.int64)
+    for i, (cluster, ready) in enumerate(zip(clusters, available, strict=True)):
+        chosen, width = allocation.of(i), len(ready)
+        own = fits[chosen]
+        given = Coding.in_turn(np.ascontiguousarray(allocation.masks[chosen, : packing.words(width)]))
+        listed = packed(
+            durations[i, own], queue["deadline"][own], cluster.allocation(sizes[own]) // cluster.unit
+        )
+        best = Optimised(given, np.nan, 0)
+        if len(own):
+            random = stream(seed, 0, i)
+            best = optimise(listed, ready, now, wanted[i], titan or Titan(), random, [given], cluster.unit)
+        codings, lengths = (best.coding, given), durations[i, own]
+        begin, seed_begin = (starts(each, lengths, ready, now)[0] for each in codings)
+        metrics, seed_metrics = (
+            measured(start, each, listed, ready, now, wanted[i], cluster.unit)
+            for start, each in zip((begin, seed_begin), codings, strict=True)
+        )
+        place = np.argsort(best.coding.order)
+        of_jobs[:, own] = np.broadcast_arrays(i, begin, begin + lengths, lengths, place, seed_begin)
+        of_clusters[i] = (
+            cluster.processors,
+            cluster.speed,
+            len(own),
+            wanted[i].performance(*metrics),
+            *metrics,
+            wanted[i].performance(*seed_metrics),
+            best.generations,
             cluster.unit,
         )
-        for i, cluster in enumerate(clusters)
-    ]
-    return _schedules_dataset(queue, clusters, available, schedules, now)
+        resources[own, :width], release[i, :width] = best.coding.resources(width), ready
+    shown = list(_OF_CLUSTERS.names or ())
+    if max(cluster.unit for cluster in clusters) == 1:
+        shown.remove("resource_processors")
+    dataset = xr.Dataset(
+        {
+            **{name: ("job", queue[name]) for name in ("submit_time", "processors", "deadline")},
+            **{name: ("job", values) for name, values in zip(_OF_JOBS, of_jobs, strict=True)},
+            "resources": (("job", "resource"), resources.astype(np.int8)),
+            "available": (("cluster", "resource"), release),
+            **{name: ("cluster", of_clusters[name].copy()) for name in shown},
+        },
+        coords={
+            "job_number": ("job", queue["job_number"]),
+            "cluster": [cluster.name for cluster in clusters],
+        },
+        attrs={
+            "title": "schedules of MUSCLE and TITAN",
+            "now": int(now),
+            "jobs_rejected": count - len(fits),
+        },
+    )
+    for name, (long_name, unit) in _LONG_NAMES.items():
+        if name in dataset:
+            dataset[name].attrs.update(long_name=long_name, units=unit)
+    return dataset
 
 
 def weights_of(weights: Weights | Sequence[Weights] | None, clusters: Sequence[Cluster]) -> list[Weights]:
@@ -363,26 +453,13 @@ def _queue(jobs: Mapping[str, Any] | pd.DataFrame, now: int) -> dict[str, NDArra
 
 
 def _check_clusters(clusters: Sequence[Cluster], free: Mapping[str, ArrayLike] | None) -> None:
-    names = check_platform(clusters)
+    """Refuse clusters that no platform has, and times of clusters that are not there."""
+    if not clusters:
+        raise ConfigurationError("clusters: there is none; give at least one")
+    names = Platform(clusters).names
     for name in free or {}:
         if name not in names:
             raise ConfigurationError(f"free: unknown cluster {name!r}; there are {', '.join(names)}")
-
-
-def check_platform(clusters: Sequence[Cluster]) -> list[str]:
-    """Names of clusters that MUSCLE can work with.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none, or names are not unique.
-    """
-    names = [cluster.name for cluster in clusters]
-    if not clusters:
-        raise ConfigurationError("clusters: there is none; give at least one")
-    if len(set(names)) < len(names):
-        raise ConfigurationError(f"clusters are called {', '.join(names)}; give each a name of its own")
-    return names
 
 
 def _available(cluster: Cluster, free: Mapping[str, ArrayLike] | None, now: int) -> NDArray[np.int64]:
@@ -395,142 +472,3 @@ def _available(cluster: Cluster, free: Mapping[str, ArrayLike] | None, now: int)
             f"cluster {cluster.name}"
         )
     return np.maximum(np.ascontiguousarray(given, np.int64), now)
-
-
-@dataclass(frozen=True)
-class _Schedule:
-    """Schedule of one cluster: its jobs, what they run on and when, before and after TITAN."""
-
-    jobs: NDArray[Any]
-    coding: Coding
-    durations: NDArray[np.int64]
-    start: NDArray[np.int64]
-    seed_start: NDArray[np.int64]
-    metrics: tuple[int, int, int]
-    performance: float
-    seed_performance: float
-    generations: int
-
-
-def _of_cluster(
-    members: NDArray[Any],
-    masks: NDArray[np.uint64],
-    jobs: NDArray[Any],
-    available: NDArray[np.int64],
-    now: int,
-    weights: Weights,
-    titan: Titan,
-    random: NDArray[np.uint64],
-    unit: int,
-) -> _Schedule:
-    own = jobs[members]
-    durations = np.ascontiguousarray(own["duration"])
-    seed = Coding(np.arange(len(own), dtype=np.int32), np.ascontiguousarray(masks))
-    coding, generations = seed, 0
-    if len(own):
-        best = optimise(own, available, now, weights, titan, random, [seed], unit)
-        coding, generations = best.coding, best.generations
-    begins = [starts(each, durations, available, now)[0] for each in (coding, seed)]
-    found = [
-        measured(start, each, own, available, now, weights, unit)
-        for each, start in zip((coding, seed), begins, strict=True)
-    ]
-    return _Schedule(
-        jobs=members,
-        coding=coding,
-        durations=durations,
-        start=begins[0],
-        seed_start=begins[1],
-        metrics=found[0],
-        performance=float(weights.performance(*found[0])),
-        seed_performance=float(weights.performance(*found[1])),
-        generations=generations,
-    )
-
-
-_LONG_NAMES: dict[str, tuple[str, str]] = {
-    "submit_time": ("submit time", "s"),
-    "processors": ("requested processors", "1"),
-    "deadline": ("deadline", "s"),
-    "cluster_index": ("index of the cluster, -1 for a job that is larger than every cluster", "1"),
-    "start_time": ("start time, -1 likewise", "s"),
-    "end_time": ("end time, -1 likewise", "s"),
-    "run_time": ("expected run time on the cluster, -1 likewise", "s"),
-    "order": ("place in the order of the cluster, -1 likewise", "1"),
-    "seed_start_time": ("start time in the schedule that MUSCLE hands over, -1 likewise", "s"),
-    "resources": ("whether the job runs on the resource", "1"),
-    "cluster_processors": ("processors of the cluster", "1"),
-    "cluster_speed": ("speed of the cluster, in a unit that all clusters share", "1"),
-    "resource_processors": ("processors of a resource of the cluster", "1"),
-    "available": ("when the resource becomes available, -1 if the cluster has fewer", "s"),
-    "jobs": ("jobs of the cluster", "1"),
-    "comprehensive_performance": ("comprehensive performance", "s"),
-    "makespan": ("makespan", "s"),
-    "idle_time": ("idle time of resources", "s"),
-    "over_deadline": ("time over deadlines", "s"),
-    "seed_comprehensive_performance": (
-        "comprehensive performance of the schedule that MUSCLE hands over",
-        "s",
-    ),
-    "generations": ("generations of the genetic algorithm", "1"),
-}
-
-
-def _schedules_dataset(
-    queue: Mapping[str, NDArray[np.int64]],
-    clusters: Sequence[Cluster],
-    available: Sequence[NDArray[np.int64]],
-    schedules: Sequence[_Schedule],
-    now: int,
-) -> xr.Dataset:
-    count, widest = len(queue["processors"]), max(len(each) for each in available)
-    names = ("cluster_index", "start_time", "end_time", "run_time", "order", "seed_start_time")
-    columns = {name: np.full(count, NOWHERE, np.int64) for name in names}
-    resources = np.zeros((count, widest), np.bool_)
-    release = np.full((len(clusters), widest), NOWHERE, np.int64)
-    for i, schedule in enumerate(schedules):
-        jobs, width = schedule.jobs, len(available[i])
-        columns["cluster_index"][jobs] = i
-        columns["start_time"][jobs] = schedule.start
-        columns["end_time"][jobs] = schedule.start + schedule.durations
-        columns["run_time"][jobs] = schedule.durations
-        columns["order"][jobs[schedule.coding.order]] = np.arange(len(jobs))
-        columns["seed_start_time"][jobs] = schedule.seed_start
-        resources[jobs, :width] = schedule.coding.resources(width)
-        release[i, :width] = available[i]
-    of_clusters: dict[str, list[Any]] = {
-        "cluster_processors": [cluster.processors for cluster in clusters],
-        "cluster_speed": [float(cluster.speed) for cluster in clusters],
-        "jobs": [len(schedule.jobs) for schedule in schedules],
-        "comprehensive_performance": [schedule.performance for schedule in schedules],
-        "makespan": [schedule.metrics[0] for schedule in schedules],
-        "idle_time": [schedule.metrics[1] for schedule in schedules],
-        "over_deadline": [schedule.metrics[2] for schedule in schedules],
-        "seed_comprehensive_performance": [schedule.seed_performance for schedule in schedules],
-        "generations": [schedule.generations for schedule in schedules],
-    }
-    units = [cluster.unit for cluster in clusters]
-    if max(units) > 1:
-        of_clusters["resource_processors"] = units
-    dataset = xr.Dataset(
-        {
-            **{name: ("job", queue[name]) for name in ("submit_time", "processors", "deadline")},
-            **{name: ("job", values) for name, values in columns.items()},
-            "resources": (("job", "resource"), resources.astype(np.int8)),
-            "available": (("cluster", "resource"), release),
-            **{name: ("cluster", np.array(values)) for name, values in of_clusters.items()},
-        },
-        coords={
-            "job_number": ("job", queue["job_number"]),
-            "cluster": [cluster.name for cluster in clusters],
-        },
-        attrs={
-            "title": "schedules of MUSCLE and TITAN",
-            "now": int(now),
-            "jobs_rejected": int((columns["cluster_index"] == NOWHERE).sum()),
-        },
-    )
-    for name, (long_name, unit) in _LONG_NAMES.items():
-        if name in dataset:
-            dataset[name].attrs.update(long_name=long_name, units=unit)
-    return dataset

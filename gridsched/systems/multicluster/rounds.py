@@ -112,7 +112,9 @@ class Run:
         ]
         self._names = [cluster.name for cluster in clusters]
         order = np.argsort(announced, kind="stable")
-        self._coming = deque(zip(announced[order].tolist(), order.tolist(), strict=True))
+        self._coming: deque[tuple[int, ...]] = deque(
+            zip(announced[order].tolist(), order.tolist(), strict=True)
+        )
         """Jobs that will be collected, in order; after the time of each, and behind it the job."""
         self._changes = deque(changes)
         # local schedulers share their arrays, and need no threads

@@ -40,7 +40,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.platform import Cluster, ResourceChange
+from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule, Variable
 from gridsched.submission import Submission
@@ -66,9 +66,9 @@ from gridsched.systems.multicluster.measures import (
     performance_balance,
     summarise_multicluster,
 )
-from gridsched.systems.multicluster.muscle import check_platform, weights_of
+from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.systems.multicluster.rounds import OWN, PLANNED, Run
-from gridsched.systems.multicluster.titan import Titan, Weights
+from gridsched.systems.multicluster.titan import Titan, Weights, check_values, one_of
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 
 DispatcherName = Literal["muscle", "dll", "wrand"]
@@ -81,15 +81,15 @@ LOCALS: tuple[str, ...] = (*PLANNED, OWN, *POLICIES)
 
 Integers = NDArray[np.int64]
 
-_WORDS: dict[str, tuple[str, ...]] = {
-    "dispatcher": get_args(DispatcherName),
-    "seeding": get_args(SeedingName),
-    "rounds": get_args(RoundsName),
-    "ends": get_args(EndsName),
-    "load": get_args(LoadName),
-    "fit": get_args(FitName),
-    "epsilon": get_args(LoadName),
-    "due_from": get_args(DueName),
+_WORDS: dict[str, Any] = {
+    "dispatcher": DispatcherName,
+    "seeding": SeedingName,
+    "rounds": RoundsName,
+    "ends": EndsName,
+    "load": LoadName,
+    "fit": FitName,
+    "epsilon": LoadName,
+    "due_from": DueName,
 }
 
 
@@ -196,9 +196,7 @@ class Multicluster(Scheduler):
     def __post_init__(self) -> None:
         if self.seeding is None:
             object.__setattr__(self, "seeding", "muscle" if self.dispatcher == "muscle" else "arrival")
-        for key, words in _WORDS.items():
-            if getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        check_values("", self, {key: one_of(getattr(self, key), names) for key, names in _WORDS.items()})
         if self.local not in (*PLANNED, OWN):
             try:
                 policy = named_policy(self.local)
@@ -211,9 +209,8 @@ class Multicluster(Scheduler):
                     f"local is {self.local!r}, which predicts run times, but {self.cannot['predictions']}; "
                     f"use one of {', '.join(LOCALS)}, easy(r)"
                 )
-        for key, low in (("threshold", 0), ("announcement_delay", 0), ("threads", 1)):
-            if not getattr(self, key) >= low:
-                raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more")
+        lowest = {"threshold": 0, "announcement_delay": 0, "threads": 1}
+        check_values("", self, {key: (getattr(self, key) >= n, f"{n} or more") for key, n in lowest.items()})
         if self.seeding == "muscle" and self.dispatcher != "muscle":
             raise ConfigurationError(
                 f"seeding is 'muscle', but dispatcher is {self.dispatcher!r}; use arrival, last or none"
@@ -255,10 +252,9 @@ class Multicluster(Scheduler):
         """
         submission = submission.at_unit_speed()
         workload, clusters, home = submission.workload, submission.clusters, submission.home
-        names = check_platform(clusters)
         wanted = weights_of(self.weights, clusters)
         due = self._deadlines_of(submission)
-        changes = _checked_changes(submission.platform.changes, clusters, names)
+        changes = _checked_changes(submission.platform)
         reach = _reach(clusters, changes)
         actual = np.stack([np.maximum(cluster.duration(submission.run_time), 1) for cluster in clusters])
         expected = np.stack([np.maximum(cluster.duration(submission.estimate), 1) for cluster in clusters])
@@ -309,10 +305,10 @@ class Multicluster(Scheduler):
 # --- what is given --------------------------------------------------------------------------------
 
 
-def _checked_changes(
-    changes: Sequence[ResourceChange], clusters: Sequence[Cluster], names: Sequence[str]
-) -> list[ResourceChange]:
-    for change in changes:
+def _checked_changes(platform: Platform) -> list[ResourceChange]:
+    """Changes of the resources of clusters in order of time."""
+    names = platform.names
+    for change in platform.changes:
         if change.cluster not in names:
             raise ConfigurationError(
                 f"changes: unknown cluster {change.cluster!r}; there are {', '.join(names)}"
@@ -322,13 +318,13 @@ def _checked_changes(
                 f"changes: cluster {change.cluster} has {change.processors} processors "
                 f"from {change.time} s on; use 0 or more"
             )
-        unit = clusters[names.index(change.cluster)].unit
+        unit = platform.clusters[names.index(change.cluster)].unit
         if change.processors % unit:
             raise ConfigurationError(
                 f"changes: cluster {change.cluster} has {change.processors} processors "
                 f"from {change.time} s on, which are not whole nodes of {unit}; use a multiple"
             )
-    return sorted((ResourceChange(*change) for change in changes), key=lambda change: change.time)
+    return sorted((ResourceChange(*change) for change in platform.changes), key=lambda change: change.time)
 
 
 def _reach(clusters: Sequence[Cluster], changes: Sequence[ResourceChange]) -> int:

@@ -25,7 +25,7 @@ asked for the processors that they take.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -36,6 +36,35 @@ from gridsched.errors import ConfigurationError
 from gridsched.systems.multicluster.kernels import genetic, packing
 
 IdleName = Literal["holes", "makespan"]
+
+
+def check_values(where: str, owner: Any, rules: Mapping[str, tuple[bool, str]]) -> None:
+    """Refuse the first value that does not keep its rule.
+
+    Parameters
+    ----------
+    where : str
+        What messages begin with.
+    owner : object
+        What has the values as attributes.
+    rules : mapping of name to (bool, str)
+        Whether each value is good, and what to use instead.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is not good.
+    """
+    for key, (is_good, wanted) in rules.items():
+        if not is_good:
+            value = getattr(owner, key)
+            told = repr(value) if isinstance(value, str) else value
+            raise ConfigurationError(f"{where}{key} is {told}; use {wanted}")
+
+
+def one_of(value: Any, names: Any) -> tuple[bool, str]:
+    """Rule for a value that is one of the names of a `Literal`."""
+    return value in get_args(names), f"one of {', '.join(get_args(names))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,16 +90,15 @@ class Weights:
     idle_time: IdleName = "holes"
 
     def __post_init__(self) -> None:
-        for key in ("over_deadline", "makespan", "idle"):
-            value = getattr(self, key)
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigurationError(f"weights: {key} is {value}; use 0 or a positive number")
-        if not self.over_deadline + self.makespan + self.idle > 0:
+        weights = {key: getattr(self, key) for key in ("over_deadline", "makespan", "idle")}
+        check_values(
+            "weights: ",
+            self,
+            {key: (np.isfinite(w) and w >= 0, "0 or a positive number") for key, w in weights.items()},
+        )
+        if not sum(weights.values()) > 0:
             raise ConfigurationError("weights: all are 0; give over_deadline, makespan or idle some weight")
-        if self.idle_time not in get_args(IdleName):
-            raise ConfigurationError(
-                f"weights: idle_time is {self.idle_time!r}; use one of {', '.join(get_args(IdleName))}"
-            )
+        check_values("weights: ", self, {"idle_time": one_of(self.idle_time, IdleName)})
 
     @property
     def goal(self) -> packing.Goal:
@@ -123,20 +151,22 @@ class Titan:
     threshold: float | None = 0.001
 
     def __post_init__(self) -> None:
-        for key, low in (("population", 2), ("generations", 0), ("window", 1)):
-            if not getattr(self, key) >= low:
-                raise ConfigurationError(f"titan: {key} is {getattr(self, key)}; use {low} or more")
-        if not 0 <= self.crossover <= 1:
-            raise ConfigurationError(f"titan: crossover is {self.crossover}; use a probability from 0 to 1")
-        for key in ("swap", "move"):
-            if not 0 <= getattr(self, key) < 1:
-                raise ConfigurationError(
-                    f"titan: {key} is {getattr(self, key)}; use a probability of less than 1"
-                )
-        if self.threshold is not None and not 0 <= self.threshold < 1:
-            raise ConfigurationError(
-                f"titan: threshold is {self.threshold}; use a share from 0 to less than 1"
-            )
+        check_values(
+            "titan: ",
+            self,
+            {
+                "population": (self.population >= 2, "2 or more"),
+                "generations": (self.generations >= 0, "0 or more"),
+                "window": (self.window >= 1, "1 or more"),
+                "crossover": (0 <= self.crossover <= 1, "a probability from 0 to 1"),
+                "swap": (0 <= self.swap < 1, "a probability of less than 1"),
+                "move": (0 <= self.move < 1, "a probability of less than 1"),
+                "threshold": (
+                    self.threshold is None or 0 <= self.threshold < 1,
+                    "a share from 0 to less than 1",
+                ),
+            },
+        )
 
     @property
     def options(self) -> genetic.GeneticOptions:
