@@ -61,8 +61,7 @@ class Progress:
 
     def __init__(self, jobs: MulticlusterJobs, clusters: tuple[Cluster, ...]) -> None:
         self._jobs = jobs
-        self._intervals = np.array([cluster.checkpoint_interval for cluster in clusters])
-        self._costs = np.array([cluster.checkpoint_cost for cluster in clusters])
+        self._checkpoints = [(each.checkpoint_interval, each.checkpoint_cost) for each in clusters]
         self._speeds = np.array([cluster.speed for cluster in clusters])
         self.work, self._guess = jobs.actual.copy(), jobs.expected.copy()
         self.saved = np.zeros(len(jobs.submit), np.int64)
@@ -76,12 +75,12 @@ class Progress:
     def _set_lengths(self, some: slice) -> None:
         """Let jobs take as long as the work that is left, and checkpoints between the parts of it."""
         for lengths, work in ((self._jobs.actual, self.work), (self._jobs.expected, self._guess)):
-            for m, (interval, cost) in enumerate(zip(self._intervals, self._costs, strict=True)):
+            for m, (interval, cost) in enumerate(self._checkpoints):
                 lengths[m, some] = lengths_with_checkpoints(work[m, some], interval, cost)
 
     def lose(self, job: int, cluster: int, elapsed: int) -> None:
         """Let a job be killed after it has run for some seconds."""
-        saved = saved_work_of(elapsed, int(self._intervals[cluster]), int(self._costs[cluster]))
+        saved = saved_work_of(elapsed, *self._checkpoints[cluster])
         self.saved[job] += saved
         for column in (self.work, self._guess):
             done = (saved * self._speeds[cluster] / self._speeds).astype(np.int64)
@@ -97,12 +96,9 @@ class FailureAwareRun(Run):
         super().__init__(*run)
         _, submission, jobs, accepted, announced, *_ = run
         self._accepted, self._delay = accepted, announced - jobs.submit
-        rejected = np.ones(len(submission), np.bool_)
-        rejected[accepted] = False
+        rejected = np.isin(np.arange(len(submission)), accepted, invert=True)
         self._lifecycles = lifecycles_of(submission, rejected)
         self._listed = np.empty(len(submission), np.int64)
-        self._places_of = np.full(len(submission), -1)
-        self._places_of[accepted] = np.arange(len(accepted))
         self._entered = 0
         self._coming = deque()
         self._outages = outages_of(tuple(submission.clusters))
@@ -111,9 +107,6 @@ class FailureAwareRun(Run):
         self._outage_events = deque(sorted(signs))
         self._requeue = [cluster.requeue for cluster in submission.clusters]
         self._progress = Progress(jobs, tuple(submission.clusters))
-        self._killed = np.zeros(len(accepted), np.int64)
-        self._left = jobs.submit.copy()
-        self._done = np.zeros(len(accepted), np.bool_)
         self._now = 0
 
     # --- from instant to instant ------------------------------------------------------------------
@@ -140,7 +133,6 @@ class FailureAwareRun(Run):
         """Let jobs end, outages begin and end, and jobs enter and leave; return the clusters with outages."""
         for cluster in self.clusters:
             for job in cluster.finish(now).jobs.tolist():
-                self._done[job] = True
                 job_lifecycle.end(self._lifecycles, self._accepted[job], now, _COMPLETED)
         disturbed = self._let_fail(now)
         self._apply_events(now)
@@ -188,7 +180,6 @@ class FailureAwareRun(Run):
 
     def _let_be_killed(self, cluster: ManagedCluster, killed: Placed, now: int) -> Integers:
         """Take away what the killed jobs have done since their last checkpoints; return who waits again."""
-        self._killed[killed.jobs] += 1
         for job, start in zip(killed.jobs.tolist(), killed.start.tolist(), strict=True):
             self._progress.lose(job, cluster.index, now - start)
             if self._requeue[cluster.index] == "end":
@@ -205,14 +196,18 @@ class FailureAwareRun(Run):
         """Let jobs enter and users give up; collect what has been announced."""
         while job_lifecycle.next_time(self._lifecycles) <= now:
             count = job_lifecycle.enter(self._lifecycles, now, self._listed)
-            for job in self._places_of[self._listed[:count]].tolist():
+            for job in self._places(count).tolist():
                 self.jobs.submit[job] = self.jobs.since[job] = now
                 self._left[job] = FOREVER
                 insort(self._coming, (now + int(self._delay[job]), self._number(job), job))
             count = job_lifecycle.give_up(self._lifecycles, now, self._listed)
             if count:
-                self._let_leave(self._places_of[self._listed[:count]], now)
+                self._let_leave(self._places(count), now)
         super()._let_happen(now)
+
+    def _places(self, count: int) -> Integers:
+        """Places, among the accepted jobs, of those that are listed."""
+        return np.searchsorted(self._accepted, self._listed[:count])
 
     def _number(self, job: int) -> int:
         """Number a job that comes after all others."""
@@ -246,16 +241,17 @@ class FailureAwareRun(Run):
     def told(self, outcome: RoundsOutcome) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that with the outcomes of jobs, and what was out when."""
         workload, jobs, accepted = self._submission.workload, self._lifecycles.jobs, self._accepted
-        fate = jobs["fate"].copy()
-        unfinished = np.zeros(len(fate), np.bool_)
-        unfinished[accepted] = ~self._done
-        fate[unfinished & (fate == _COMPLETED)] = _STARVED
         segments: RecordArray = outcome.segments
-        executed = np.bincount(
-            segments["job"], segments["end"] - segments["start"], minlength=len(accepted)
-        ).astype(np.int64)
+        seconds = segments["end"] - segments["start"]
+        executions, executed = (
+            np.bincount(segments["job"], each, len(accepted)).astype(np.int64) for each in (None, seconds)
+        )
+        # after its last start a job is killed, or ends
+        ended = self.begin >= 0
+        fate = jobs["fate"].copy()
+        fate[accepted[~ended & (fate[accepted] == _COMPLETED)]] = _STARVED
         killed, extra = np.zeros((2, len(fate)), np.int64)
-        killed[accepted] = self._killed
+        killed[accepted] = executions - ended
         extra[accepted] = np.where(self.start >= 0, executed - outcome.run_time, 0)
         outcomes = JobOutcome(
             fate=fate,

@@ -25,7 +25,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,6 @@ from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.muscle import Backlog
 from gridsched.systems.multicluster.titan import (
     Coding,
-    Titan,
     Weights,
     in_order,
     masks_of,
@@ -46,6 +45,9 @@ from gridsched.systems.multicluster.titan import (
     starts,
     stream,
 )
+
+if TYPE_CHECKING:
+    from gridsched.systems.multicluster.scheduler import Multicluster
 
 SeedingName = Literal["muscle", "arrival", "last", "none"]
 LoadName = Literal["unfinished", "unstarted"]
@@ -405,36 +407,15 @@ def first_fall(start: Integers, end: Integers, threshold: int, now: int) -> int:
 # --- TITAN ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Planning:
-    """How clusters are planned.
+class PlannedCluster(ManagedCluster):
+    """A cluster that runs its jobs as TITAN has planned; parameters of `ManagedCluster`.
 
-    Parameters
-    ----------
-    optimised : bool
-        Whether the genetic algorithm looks for a schedule, or the one that it would start from is taken.
-    seeding : {"muscle", "arrival", "last", "none"}
-        What the first population holds besides random schedules: what MUSCLE hands over; all jobs in order
-        of arrival; jobs that waited already as in the last plan, and new ones behind them in order of
-        arrival; nothing.
-    titan : Titan
-        Parameters of the genetic algorithm.
-    seed : int
-        Seed of its random numbers.
+    Besides, who makes the plans, and the seed of random numbers.
     """
 
-    optimised: bool
-    seeding: SeedingName
-    titan: Titan
-    seed: int
-
-
-class PlannedCluster(ManagedCluster):
-    """A cluster that runs its jobs as TITAN has planned; parameters of `ManagedCluster`, and the planning."""
-
-    def __init__(self, *cluster: Any, planning: Planning) -> None:
+    def __init__(self, *cluster: Any, policy: Multicluster, seed: int) -> None:
         super().__init__(*cluster)
-        self._planning = planning
+        self._policy, self._seed = policy, seed
 
     def advance(self, now: int) -> Placed:
         """Let time pass; return the jobs that have started since the last time."""
@@ -492,19 +473,19 @@ class PlannedCluster(ManagedCluster):
             self.measure(now)
             return
         seeds = self._seeds(jobs, masks, now)
-        if not self._planning.optimised:
+        if self._policy.local == "seed":
             self._lay_out(jobs, seeds[0], now)
             return
         _, free = self._releases(now)
-        random = stream(self._planning.seed, number, self.index)
-        titan, packed_jobs = self._planning.titan, self._packed(jobs)
+        random = stream(self._seed, number, self.index)
+        titan, packed_jobs = self._policy.titan, self._packed(jobs)
         best = optimise(packed_jobs, free, now, self.weights, titan, random, seeds, self.unit)
         self._lay_out(jobs, best.coding, now)
         self.generations = best.generations
 
     def _seeds(self, jobs: Integers, masks: NDArray[np.uint64] | None, now: int) -> list[Coding]:
         """What the first population holds besides random schedules."""
-        seeding, words = self._planning.seeding, packing.words(self.resources)
+        seeding, words = self._policy.seeding, packing.words(self.resources)
         kept = np.ascontiguousarray(self._plan.masks[:, :words])
         if seeding == "muscle":
             assert masks is not None

@@ -135,14 +135,12 @@ def summarise_multicluster(run: xr.Dataset) -> xr.Dataset:
             )
     values = _of_rounds(run) | _of_jobs(run) | _of_clusters(run)
     labels = {"cluster": run["cluster"].to_numpy()}
-    variables: dict[str, Any] = {}
-    for name, (dims, long_name, units) in VARIABLES.items():
-        data = np.asarray(values.get(name, np.nan), np.float64)
-        variables[name] = xr.Variable(dims, data, {"long_name": long_name, "units": units})
+    variables = {
+        name: (dims, np.asarray(values.get(name, np.nan), np.float64), {"long_name": words, "units": units})
+        for name, (dims, words, units) in VARIABLES.items()
+    }
     summary = xr.Dataset(variables, labels, run.attrs)
-    if "service_class" in run:
-        summary = summary.assign(_of_classes(run))
-    return summary
+    return summary.assign(_of_classes(run)) if "service_class" in run else summary
 
 
 def _of_rounds(run: xr.Dataset) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from gridsched.systems.multicluster.managed_cluster import (
     MulticlusterJobs,
     Placed,
     PlannedCluster,
-    Planning,
     least_load,
     weighted_random,
 )
@@ -326,9 +325,7 @@ def _kind_of_cluster(
 ) -> Callable[..., ManagedCluster]:
     """What makes clusters with the local scheduler of a policy."""
     if policy.local in PLANNED:
-        assert policy.seeding is not None
-        planning = Planning(policy.local == "titan", policy.seeding, policy.titan, submission.seed)
-        return partial(PlannedCluster, planning=planning)
+        return partial(PlannedCluster, policy=policy, seed=submission.seed)
     clusters, locals_ = submission.clusters, submission.policies
     if policy.local != OWN:
         locals_ = [named_policy(policy.local)] * len(clusters)

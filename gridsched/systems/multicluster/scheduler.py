@@ -106,9 +106,9 @@ class Multicluster(Scheduler):
         from, as it is; ``policy``, the local policy of each; or a local policy by name, such as ``easy``, on
         all. The job that comes first is the one that was allocated first.
     seeding : {"muscle", "arrival", "last", "none"}, optional
-        What the genetic algorithm starts from besides random schedules, see
-        `managed_cluster.Scheduling`: by default ``muscle`` with MUSCLE, ``arrival``
-        without.
+        What the first population of the genetic algorithm holds besides random schedules: what MUSCLE hands
+        over; all jobs in order of arrival; jobs that waited already as in the last plan, and new ones behind
+        them in order of arrival; nothing. By default ``muscle`` with MUSCLE, ``arrival`` without.
     rounds : {"collected", "arrival"}
         Whether jobs are collected, or handed over when they arrive.
     ends : {"any", "all"}

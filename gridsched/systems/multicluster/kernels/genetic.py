@@ -180,8 +180,7 @@ def draw_individual(population: Population, i: int, jobs: Any, resources: int, r
 def cross_orders(child: Any, i: int, parents: Any, a: int, b: int, first: int, last: int, taken: Any) -> None:
     """Places `first` to `last` - 1 from one parent, the other jobs in the order of the other one."""
     jobs = child.shape[1]
-    for k in range(jobs):
-        taken[unchecked(k)] = False
+    taken[:] = False
     for k in range(first, last):
         job = parents[a, unchecked(k)]
         child[i, unchecked(k)] = job
@@ -261,16 +260,12 @@ def move(population: Population, i: int, jobs: Any, resources: int, random: Any)
 
 
 @inline
-def _share(performance: Any, sums: Any) -> float:
-    """Fill in the running sums of the fitness, equation (2) times a constant; return the last."""
-    worst = performance[0]
-    for i in range(len(performance)):
-        worst = max(worst, performance[i])
-    total = 0.0
+def _share(performance: Any, sums: Any) -> None:
+    """Fill in the running sums of the fitness, equation (2) times a constant."""
+    worst, total = performance.max(), 0.0
     for i in range(len(performance)):
         total += worst - performance[i]
         sums[i] = total
-    return total
 
 
 @inline
@@ -315,9 +310,7 @@ def least_performance(jobs: Any, base: Any, now: int, goal: Goal) -> float:
     least = np.inf
     size = jobs[0]["processors"]
     for r in range(size - 1, len(base)):
-        idle = 0
-        for other in range(r - size + 1, r):
-            idle += base[r] - base[other]
+        idle = base[r] * (size - 1) - base[r - size + 1 : r].sum()
         end = base[r] + jobs[0]["duration"]
         over = max(end - jobs[0]["deadline"], 0)
         least = min(least, packing.combine(goal, end - now, 0 if goal.to_makespan else idle, over))
