@@ -105,15 +105,20 @@ def _nodes_of(cluster: Cluster) -> tuple[RecordArray, list[str]]:
         nodes: RecordArray = np.zeros(1, NODE)
         nodes["cores"], nodes["memory"] = cluster.processors, UNLIMITED_MEMORY
         return nodes, [cluster.name]
+    return typed_nodes(cluster), cluster.node_names
+
+
+def typed_nodes(cluster: Cluster) -> RecordArray:
+    """Nodes of a cluster by their types."""
     kinds = cluster.node_types
-    nodes = np.zeros(sum(kind.count for kind in kinds), NODE)
+    nodes: RecordArray = np.zeros(sum(kind.count for kind in kinds), NODE)
     which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
     memory = [UNLIMITED_MEMORY if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
     nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
     nodes["memory"] = np.array(memory)[which]
     nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
     nodes["weight"] = np.array([kind.weight for kind in kinds])[which]
-    return nodes, cluster.node_names
+    return nodes
 
 
 def column_of(workload: Workload, name: str) -> Integers:

@@ -214,12 +214,7 @@ class _Found:
     def number(self, key: str, default: int) -> int:
         """Whole number of a key; units such as `sec` behind it are left aside."""
         text = self.text(key)
-        if not text:
-            return default
-        try:
-            return int(text.split()[0])
-        except ValueError:
-            raise ConfigurationError(f"{self.where(key)} is {text!r}; give a whole number") from None
+        return _whole(text, self.where(key), text.split()[0]) if text else default
 
     def seconds(self, key: str, default: int) -> int:
         """Seconds of a time such as 7-0, 00:05:00 or minutes."""
@@ -407,8 +402,22 @@ def _pairs(text: str, where: str) -> dict[str, str]:
     return pairs
 
 
+def _not_modelled(
+    line: dict[str, str], kind: str, known: frozenset[str], others: frozenset[str], where: str
+) -> list[str]:
+    """Keys of a line of a node or a partition that are not modelled; others must be known."""
+    for key in line:
+        if key not in known | others:
+            proposal = meant(key, known | others)
+            raise ConfigurationError(
+                f"{where}: unknown key {key} of a {kind}{proposal}; correct or remove it"
+            )
+    return [f"{kind.capitalize()}Name {key}" for key in line if key in others]
+
+
 _MOST_INCLUDED = 50
 """Files that may include each other, one in the other."""
+
 
 _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
@@ -418,14 +427,7 @@ _NODE_OTHERS = words("weight corespeccount cpuspeclist memspeclimit topology res
 
 
 def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNode]:
-    for key in line:
-        if key in _NODE_OTHERS:
-            left.append(f"NodeName {key}")
-        elif key not in _NODE_KEYS:
-            raise ConfigurationError(
-                f"{where}: unknown key {key} of a node{meant(key, _NODE_KEYS | _NODE_OTHERS)}; "
-                "correct or remove it"
-            )
+    left += _not_modelled(line, "node", _NODE_KEYS, _NODE_OTHERS, where)
     number = {key: _whole(line[key], f"{where}: {key}") for key in line if key in _COUNTS}
     sockets = number.get("sockets", number.get("boards", 1) * number.get("socketsperboard", 1))
     cores = sockets * number.get("corespersocket", 1) * number.get("threadspercore", 1)
@@ -451,10 +453,11 @@ _COUNTS = words("cpus procs sockets boards socketsperboard corespersocket thread
 
 _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
-    "priorityjobfactor priority defmempercpu defmempernode allowgroups allowaccounts alloc allocnodes "
-    "hidden rootonly reqresv disablerootjobs minnodes maxnodes preemptmode gracetime"
+    "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
+    "hidden rootonly reqresv disablerootjobs preemptmode gracetime"
 )
 _PARTITION_OTHERS = words(
+    "minnodes maxnodes allowgroups allowaccounts "
     "qos allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
@@ -464,9 +467,7 @@ _PARTITION_OTHERS = words(
 
 def _nodes_in_set(line: dict[str, str], where: str, nodes: Mapping[str, SlurmNode]) -> list[str]:
     """Names of the nodes of a NodeSet: those with its feature, then those that it names."""
-    for key in line:
-        if key not in ("nodeset", "feature", "nodes"):
-            raise ConfigurationError(f"{where}: unknown key {key} of a node set; correct or remove it")
+    _not_modelled(line, "node set", words("nodeset feature nodes"), frozenset(), where)
     wanted = line.get("nodes", "")
     named = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
     return [name for name, node in nodes.items() if line.get("feature") in node.features] + named
@@ -479,14 +480,7 @@ def _partition_of(
     sets: Mapping[str, list[str]],
     left: list[str],
 ) -> SlurmPartition:
-    for key in line:
-        if key in _PARTITION_OTHERS or key in ("minnodes", "maxnodes", "allowgroups", "allowaccounts"):
-            left.append(f"PartitionName {key}")
-        elif key not in _PARTITION_KEYS:
-            raise ConfigurationError(
-                f"{where}: unknown key {key} of a partition"
-                f"{meant(key, _PARTITION_KEYS | _PARTITION_OTHERS)}; correct or remove it"
-            )
+    left += _not_modelled(line, "partition", _PARTITION_KEYS, _PARTITION_OTHERS, where)
     name = line["partitionname"]
     wanted = line.get("nodes", "ALL")
     listed = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
@@ -537,9 +531,10 @@ def _check_partitions(partitions: list[SlurmPartition], path: str) -> None:
         )
 
 
-def _whole(text: str, where: str) -> int:
+def _whole(text: str, where: str, number: str | None = None) -> int:
+    """Whole number of a text, or of that part of it."""
     try:
-        return int(text)
+        return int(text if number is None else number)
     except ValueError:
         raise ConfigurationError(f"{where} is {text!r}; give a whole number") from None
 
@@ -590,9 +585,8 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
         "enforce_limits": bool({"limits", "safe", "qos", "all"} & enforced),
         "safe_limits": bool({"safe", "all"} & enforced),
+        **{name: found.number(key, 0) for key, name in _WEIGHTS.items()},
     }
-    for key, name in _WEIGHTS.items():
-        parameters[name] = found.number(key, 0)
     for flag in split_hosts(found.text("PriorityFlags")):
         if flag.upper() in _FLAGS:
             name, on = _FLAGS[flag.upper()]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle
 from gridsched.engine.checkpoints import lengths_with_checkpoints, saved_work_of
-from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate, Lifecycles
+from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
@@ -48,10 +48,6 @@ NEVER = kernels.NEVER
 
 Watcher = Callable[["Controller", int, int], None]
 """Who looks at each pass that was made: at the controller, the instant [ticks] and the kind of the pass."""
-
-
-NO_WINDOWS: RecordArray = np.zeros(0, WINDOW)
-"""No reservations."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,7 +82,7 @@ class SlurmCluster:
     tier: Integers
     limits: RecordArray
     events: Sequence[tuple[int, EventKind, int]] = ()
-    windows: RecordArray = field(default_factory=NO_WINDOWS.copy)
+    windows: RecordArray = field(default_factory=lambda: np.zeros(0, WINDOW))
     reserved: NDArray[np.uint8] | None = None
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
@@ -100,12 +96,12 @@ class Tickets:
     ----------
     jobs : JOB[n]
         What they ask for.
-    submit, run : int64[n]
+    run : int64[n]
         Ticks.
     limited : int64[n, k]
         Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
-    lifecycles : Lifecycles, optional
-        What happens to them before they run; by default they are submitted, and wait.
+    lifecycles : Lifecycles
+        When they are submitted, and what else happens to them before they run.
     preemption : PreemptionRules, optional
         Who preempts whom; nobody by default.
     minutes : MinuteRules, optional
@@ -113,10 +109,9 @@ class Tickets:
     """
 
     jobs: RecordArray
-    submit: Integers
     run: Integers
     limited: Integers
-    lifecycles: Lifecycles | None = None
+    lifecycles: Lifecycles
     preemption: PreemptionRules | None = None
     minutes: MinuteRules | None = None
 
@@ -213,7 +208,7 @@ class Controller:
         count, nodes = len(jobs), len(machine.nodes)
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
-        suits, jobs["kind"] = _suits(jobs, machine.nodes, reach)
+        suits, jobs["kind"] = suits_of(jobs, machine.nodes, reach)
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
         self.tables = Tables(
             jobs=jobs,
@@ -289,9 +284,8 @@ class Controller:
         self.rules = tickets.preemption
         self.preemption: Any = NOBODY if self.rules is None else self.rules.bundle(nodes)
         self.gave_way: list[tuple[int, int, int, int]] = []
-        # when jobs that were preempted have left their nodes, and when they may wait again
-        self.leaving: list[tuple[int, int]] = []
-        self.held: list[tuple[int, int]] = []
+        # when jobs that were preempted have left their nodes, and when (1) they may wait again
+        self.preempted: list[tuple[int, int, int]] = []
         self.asleep: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
         self.priorities: Priorities = priorities or FirstCome(count)
@@ -313,9 +307,7 @@ class Controller:
             least_age=parameters.bf_min_age_reserve,
             kill_wait=parameters.kill_wait,
         )
-        self.lifecycles = (
-            _plain_lifecycles(tickets.submit) if tickets.lifecycles is None else tickets.lifecycles
-        )
+        self.lifecycles = tickets.lifecycles
         self.listed = np.zeros(count + 1, np.int64)
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lifecycles.dependents) > 0
@@ -353,10 +345,7 @@ class Controller:
             heapq.heappop(self.ends)  # it was killed before
         events = self.machine.events
         event = events[self.happened][0] if self.happened < len(events) else NEVER
-        soonest = min(self.due, self.ends[0][0] if self.ends else NEVER, event)
-        for heap in (self.leaving, self.held):
-            soonest = min(soonest, heap[0][0] if heap else NEVER)
-        return soonest
+        return min(self.due, event, *(heap[0][0] for heap in (self.ends, self.preempted) if heap))
 
     def _look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
@@ -374,10 +363,8 @@ class Controller:
                 _, kind, which = self.machine.events[self.happened]
                 self.happened += 1
                 self._change(kind, which, now)
-            elif self.leaving and self.leaving[0][0] == now:
-                self._leave(heapq.heappop(self.leaving)[1])
-            elif self.held and self.held[0][0] == now:
-                self._release(heapq.heappop(self.held)[1], now)
+            elif self.preempted and self.preempted[0][0] == now:
+                self._leave_or_wait(*heapq.heappop(self.preempted))
             else:
                 self._come_and_go(now)
 
@@ -400,10 +387,13 @@ class Controller:
         left = job_lifecycle.give_up(self.lifecycles, now, self.listed) if self.impatient else 0
         self._look_at_lifecycles()
         if left:
-            waiting = self.queue[: self.waiting]
-            kept = waiting[~np.isin(waiting, self.listed[:left])]
-            self.waiting = len(kept)
-            self.queue[: self.waiting] = kept
+            self._keep(~np.isin(self.queue[: self.waiting], self.listed[:left]))
+
+    def _keep(self, waits: NDArray[np.bool_]) -> None:
+        """Keep only some of the jobs in the queue."""
+        kept = self.queue[: self.waiting][waits]
+        self.waiting = len(kept)
+        self.queue[: self.waiting] = kept
 
     def _submit(self, job: int, now: int) -> None:
         """Put a job into the queue as one that comes now."""
@@ -505,23 +495,23 @@ class Controller:
                 self.asleep[job] = now
                 self.end[job] = -1
                 continue
-            heapq.heappush(self.leaving, (now + self.latency, job))
+            heapq.heappush(self.preempted, (now + self.latency, 0, job))
             self._interrupt(job, now, "lost" if mode == CANCEL else None)
             if mode != CANCEL:
-                heapq.heappush(self.held, (now + self.latency + self.rules.hold * self.unit, job))
+                hold = self.rules.parameters.requeue_delay * self.unit
+                heapq.heappush(self.preempted, (now + self.latency + hold, 1, job))
         self.preemption.counts[1] = 0
         if done:
             self._resume_those_who_can(now)
 
-    def _leave(self, job: int) -> None:
-        """Let the nodes of a job that was preempted be free."""
-        self.room.completing[nodes_of(self.tables, job)] -= 1
-
-    def _release(self, job: int, now: int) -> None:
-        """Let a requeued job wait again."""
-        self.tables.jobs["begin"][job] = now // self.unit
-        self.priorities.requeued(job, now)
-        self._put_back(job)
+    def _leave_or_wait(self, now: int, waits: int, job: int) -> None:
+        """Let the nodes of a job that was preempted be free, or let it wait again."""
+        if waits:
+            self.tables.jobs["begin"][job] = now // self.unit
+            self.priorities.requeued(job, now)
+            self._put_back(job)
+        else:
+            self.room.completing[nodes_of(self.tables, job)] -= 1
 
     def _resume_those_who_can(self, now: int) -> None:
         """Let suspended jobs go on that have their nodes to themselves, those of higher levels first."""
@@ -627,10 +617,7 @@ class Controller:
                 if self.linked or self.impatient:
                     job_lifecycle.start(self.lifecycles, job, now)
                     self._look_at_lifecycles()
-            waiting = self.queue[: self.waiting]
-            left = waiting[self.start[waiting] < 0]
-            self.waiting = len(left)
-            self.queue[: self.waiting] = left
+            self._keep(self.start[self.queue[: self.waiting]] < 0)
         if self.rules is not None:
             self._let_go(now)
         return count
@@ -778,14 +765,7 @@ def _first_from(begin: int, step: int, now: int) -> int:
     return begin + max(-(-(now - begin) // step), 0) * step
 
 
-def _plain_lifecycles(submit: Integers) -> Lifecycles:
-    """Lifecycles of jobs that wait for nothing but their nodes."""
-    jobs: RecordArray = np.zeros(len(submit), LIFE)
-    jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
-    return job_lifecycle.allocate(jobs, np.zeros(0, DEPENDENT), np.zeros(len(submit) + 1, np.int64))
-
-
-def _suits(
+def suits_of(
     jobs: RecordArray, nodes: RecordArray, reach: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], Integers]:
     """Nodes that could hold a part of each kind of job, and the kind of each job."""
@@ -808,7 +788,7 @@ def job_records(count: int) -> RecordArray:
     return jobs
 
 
-def chain_tasks(jobs: RecordArray, array: Integers, most: Integers | None = None) -> None:
+def chain_tasks(jobs: RecordArray, array: Integers, most: Integers) -> None:
     """Let the tasks of each job array follow each other.
 
     Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
@@ -821,13 +801,12 @@ def chain_tasks(jobs: RecordArray, array: Integers, most: Integers | None = None
         The jobs in order of submission.
     array : int64[n]
         Number of the array of each, -1 for none.
-    most : int64[n], optional
+    most : int64[n]
         Tasks of its array that may run at once, 0 or less for any number.
     """
     within = array >= 0
     jobs["array"][within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
-    if most is not None:
-        jobs["most_tasks"] = np.where(within & (most > 0), most, NEVER)
+    jobs["most_tasks"] = np.where(within & (most > 0), most, NEVER)
     tasks = np.flatnonzero(array >= 0)
     tasks = tasks[np.argsort(array[tasks], kind="stable")]
     follows = array[tasks[1:]] == array[tasks[:-1]]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import UNLIMITED_MEMORY
 from gridsched.platform import Cluster
 from gridsched.submission import Submission
 from gridsched.systems.job_outcomes import lifecycles_of
@@ -25,16 +24,17 @@ from gridsched.systems.node_records import (
     limits_of,
     partitions_of,
     reach_of,
+    typed_nodes,
 )
 from gridsched.systems.slurm.accounts import Accounting, Owner
 from gridsched.systems.slurm.controller import (
-    NO_WINDOWS,
     SlurmCluster,
     Tickets,
     chain_tasks,
     job_records,
+    suits_of,
 )
-from gridsched.systems.slurm.kernels import NODE, WINDOW
+from gridsched.systems.slurm.kernels import WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.workloads.table import Workload
 
@@ -112,7 +112,7 @@ def cluster_jobs(
         Whether jobs start only if they can run to their time limit within limits of minutes.
     """
     workload = submission.workload.select(own)
-    nodes = _nodes(cluster)
+    nodes = typed_nodes(cluster)
     names = cluster.node_names
     where = partitions_of(workload, cluster)
     reach = reach_of(cluster, names, workload)[0].astype(np.uint8)
@@ -127,8 +127,7 @@ def cluster_jobs(
     )
     records["limit"] = submission.estimate[own]
     if workload.array is not None:
-        most = None if workload.array_limit is None else np.asarray(workload.array_limit, np.int64)
-        chain_tasks(records, np.asarray(workload.array, np.int64), most)
+        chain_tasks(records, np.asarray(workload.array, np.int64), column_of(workload, "array_limit"))
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     if accounting is not None:
@@ -157,7 +156,6 @@ def cluster_jobs(
         ),
         tickets=Tickets(
             jobs=records,
-            submit=np.asarray(workload.submit_time, np.int64),
             run=submission.run_time[own],
             limited=subject,
             lifecycles=lifecycles_of(replace(submission, workload=workload), rejected),
@@ -175,7 +173,7 @@ def cluster_jobs(
 
 def _reservations(
     singles: RecordArray, of_nodes: RecordArray, nodes: int
-) -> tuple[list[tuple[int, EventKind, int]], RecordArray, NDArray[np.uint8] | None]:
+) -> tuple[list[tuple[int, EventKind, int]], RecordArray, NDArray[np.uint8]]:
     """Events of nodes where maintenance of several nodes at one time is one reservation."""
     announced = {each["window"]: each["time"] for each in singles if each["kind"] == EventKind.ANNOUNCE}
     places: dict[tuple[int, int, int], int] = {}
@@ -188,24 +186,11 @@ def _reservations(
         single = each["window"] < 0
         which = int(each["node"]) if single else of_window[each["window"]]
         events[int(each["time"]), EventKind(int(each["kind"])), which] = None
-    if not places:
-        return list(events), NO_WINDOWS, None
     windows = np.array([(begin, end) for _, begin, end in places], WINDOW)
     reserved = np.zeros((len(places), nodes), np.uint8)
     for window, place in zip(of_nodes, of_window, strict=True):
         reserved[place, window["node"]] = 1
     return list(events), windows, reserved
-
-
-def _nodes(cluster: Cluster) -> RecordArray:
-    kinds = cluster.node_types
-    which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
-    nodes: RecordArray = np.zeros(len(which), NODE)
-    memory = [UNLIMITED_MEMORY if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
-    nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
-    nodes["memory"] = np.array(memory)[which]
-    nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
-    return nodes
 
 
 def _records(
@@ -280,19 +265,8 @@ def _rejected(
         ):
             if most is not None:
                 over_partition |= mine & (values > most)
-    names = ["nodes", "cores", "memory", "gpus", "partition"]
-    kinds, which = np.unique(records[names], return_inverse=True)
-    large = [
-        (
-            (reach[kind["partition"]] != 0)
-            & (nodes["cores"] >= kind["cores"])
-            & (nodes["memory"] >= kind["memory"])
-            & (nodes["gpus"] >= kind["gpus"])
-        ).sum()
-        < kind["nodes"]
-        for kind in kinds
-    ]
-    too_large = np.array(large, np.bool_)[which.reshape(-1)]
+    suits, kind = suits_of(records, nodes, reach)
+    too_large = suits.sum(axis=1)[kind] < records["nodes"]
     for limit in cluster.limits:
         if limit.processors is not None:
             over_limit = over_limit | (groups_of(workload, limit) >= 0) & (

@@ -139,7 +139,7 @@ class Room(NamedTuple):
     wanted: Any  # int64[words]: bits of `chosen`
     idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
     fits: Any  # int64[kinds, words]: bits of the nodes that have room for a part of a job of each kind
-    touched: Any  # int64[n + 1, words]: bits of the nodes of so many running jobs, by expected end
+    touched: Any  # int64[n + 1, words]: bits of those, and of the nodes of so many running jobs
     touched_since: Any  # int64[1]: the change after which `touched` was worked out
     idle_since: Any  # int64[1]: the change after which `idle` was worked out
     fits_since: Any  # int64[kinds]: the same of `fits`
@@ -559,36 +559,24 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
 
 
 @noinline
-def note_ends(t: Any, r: Any) -> None:
-    """Note which nodes are idle once the first, the first two ... of the running jobs have ended."""
+def note_nodes(t: Any, r: Any, nodes: Any, only_idle: bool) -> None:
+    """Note the nodes that are idle once the first, the first two ... of the running jobs have ended.
+
+    Or those, too, that others still have of the nodes of these jobs.
+    """
+    pack(t.idle, nodes[0])
     for node in range(len(t.busy)):
         r.free[CORES, node] = t.busy[node]
-    pack(t.idle, r.idle[0])
     for k in range(t.counts[0]):
         other = t.jobs[t.running[k]]
-        for word in range(r.idle.shape[1]):
-            r.idle[k + 1, word] = r.idle[k, word]
+        for word in range(nodes.shape[1]):
+            nodes[k + 1, word] = nodes[k, word]
         for i in range(other["nodes"]):
             # one that shares a node with others frees it only when it is the last
             node = t.placed[other["first"] + i]
             r.free[CORES, node] -= 1
-            if r.free[CORES, node] == 0:
-                r.idle[k + 1, node // BITS] |= 1 << (node % BITS)
-    r.idle_since[0] = r.changes[0]
-
-
-@noinline
-def note_touched(t: Any, r: Any) -> None:
-    """Note which nodes the first, the first two ... of the running jobs have."""
-    r.touched[0, :] = 0
-    for k in range(t.counts[0]):
-        other = t.jobs[t.running[k]]
-        for word in range(r.touched.shape[1]):
-            r.touched[k + 1, word] = r.touched[k, word]
-        for i in range(other["nodes"]):
-            node = t.placed[other["first"] + i]
-            r.touched[k + 1, node // BITS] |= 1 << (node % BITS)
-    r.touched_since[0] = r.changes[0]
+            if r.free[CORES, node] == 0 or not only_idle:
+                nodes[k + 1, node // BITS] |= 1 << (node % BITS)
 
 
 @inline
@@ -609,7 +597,8 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
     """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
     if r.idle_since[0] != r.changes[0]:
-        note_ends(t, r)
+        note_nodes(t, r, r.idle, True)
+        r.idle_since[0] = r.changes[0]
     ended = 0
     if number_of_both(r.bits, r.idle[0]) < job["nodes"]:
         # the fewest that have to end, of those that have to before the horizon
@@ -730,7 +719,8 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     if now_only:
         return NEVER
     if r.touched_since[0] != r.changes[0]:
-        note_touched(t, r)
+        note_nodes(t, r, r.touched, False)
+        r.touched_since[0] = r.changes[0]
     ended = ended_by(t, horizon)
     count = 0
     for word in range(len(r.bits)):

@@ -42,16 +42,9 @@ class PreemptionRules:
         Treatment of each job that is preempted: a place in `MODES`.
     exempt : int64[n]
         Seconds that each job runs at least before it is requeued or cancelled.
-    linear : bool
-        Whether nodes are selected by select/linear.
-    youngest_first, strict_order : bool
-        PreemptParameters of the same names.
-    reorder_count : int
-        PreemptParameters of the same name: how often candidates are put into another order.
-    patience : int
-        Seconds after which a job may have others killed once more.
-    hold : int
-        Seconds for which a requeued job is held.
+    parameters : SlurmParameters
+        Parameters of the scheduler: how nodes are selected, the order of candidates, how long a job waits
+        until it has others killed once more, and how long a requeued job is held.
     """
 
     group: Integers
@@ -59,17 +52,18 @@ class PreemptionRules:
     level: Integers
     mode: Integers
     exempt: Integers
-    linear: bool
-    youngest_first: bool = False
-    strict_order: bool = False
-    reorder_count: int = 1
-    patience: int = 40
-    hold: int = 120
+    parameters: SlurmParameters
 
     def bundle(self, nodes: int) -> Preemption:
         """Arrays for passes on so many nodes."""
-        jobs = len(self.group)
-        settings = (self.linear, self.youngest_first, self.strict_order, self.reorder_count, self.patience)
+        jobs, parameters = len(self.group), self.parameters
+        settings = (
+            parameters.select_type == "linear",
+            parameters.preempt_youngest_first,
+            parameters.preempt_strict_order,
+            parameters.preempt_reorder_count,
+            parameters.kill_wait + parameters.message_timeout,
+        )
         return Preemption(
             group=np.ascontiguousarray(self.group, np.int64),
             may=np.ascontiguousarray(self.may, np.uint8),
@@ -140,12 +134,7 @@ def preemption_rules(
         level=level[group],
         mode=np.array([MODES.index(each) for each in ways], np.int64)[group],
         exempt=np.array(exempt, np.int64)[group],
-        linear=parameters.select_type == "linear",
-        youngest_first=parameters.preempt_youngest_first,
-        strict_order=parameters.preempt_strict_order,
-        reorder_count=parameters.preempt_reorder_count,
-        patience=parameters.kill_wait + parameters.message_timeout,
-        hold=parameters.requeue_delay,
+        parameters=parameters,
     )
 
 
@@ -163,19 +152,16 @@ def resumable(tables: kernels.Tables, suspended: Sequence[int], job: int, cores:
     cores : int64[m]
         Cores of each node.
     """
-    record = tables.jobs[job]
-    mine = nodes_of(tables, job)
+    mine, jobs = nodes_of(tables, job), tables.jobs
     running: RecordArray = tables.running[: tables.counts[0]]
     awake = [other for other in running.tolist() if other not in set(suspended)]
-    taken, others, alone = np.zeros(len(cores), np.int64), np.zeros(len(cores), np.int64), set[int]()
-    for other in awake:
-        where = nodes_of(tables, other)
-        taken[where] += tables.jobs["cores"][other]
-        others[where] += 1
-        alone |= set(where.tolist()) if tables.jobs["whole"][other] else set()
-    if record["whole"]:
-        return not others[mine].any()
-    return not alone & set(mine.tolist()) and bool((taken[mine] + record["cores"] <= cores[mine]).all())
+    rivals = [other for other in awake if np.isin(nodes_of(tables, other), mine).any()]
+    if rivals and (jobs["whole"][job] or jobs["whole"][rivals].any()):
+        return False
+    taken = np.zeros(len(cores), np.int64)
+    for other in [job, *rivals]:
+        taken[nodes_of(tables, other)] += jobs["cores"][other]
+    return bool((taken <= cores)[mine].all())
 
 
 def nodes_of(tables: kernels.Tables, job: int) -> Integers:

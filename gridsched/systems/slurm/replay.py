@@ -182,10 +182,7 @@ class Replay:
 
     def machine(self, limits: RecordArray) -> SlurmCluster:
         """The cluster."""
-        nodes: RecordArray = np.zeros(len(self.configuration.nodes), NODE)
-        for name in ("cores", "memory", "gpus"):
-            values = [getattr(node, name) for node in self.configuration.nodes]
-            nodes[name] = values
+        nodes = np.array([(each.cores, each.memory, each.gpus) for each in self.configuration.nodes], NODE)
         places = {node.name: k for k, node in enumerate(self.configuration.nodes)}
         named = {name for *_, name in self.recording.node_events}
         named |= {name for each in self.recording.reservations for name in each.nodes}
@@ -282,7 +279,6 @@ class Replay:
             machine,
             Tickets(
                 jobs=records,
-                submit=np.array([job.submit for job in jobs], np.int64),
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
                 lifecycles=self._lifecycles(),

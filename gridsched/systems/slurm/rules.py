@@ -8,14 +8,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.results import Variable
 from gridsched.systems.slurm.controller import Outcome
-from gridsched.systems.slurm.preempting import MODES, PreemptionRules
+from gridsched.systems.slurm.preempting import CANCEL, MODES, REQUEUE, SUSPEND, PreemptionRules
 
 Integers = NDArray[np.int64]
-
-_REQUEUED, _CANCELLED, _SUSPENDED = 1, 2, 3
-_LOST = 4
 
 IssuedForecasts = Sequence[tuple[Integers, PreemptionRules | None, Outcome]]
 """For each cluster its jobs, who may preempt whom among them, and their outcomes."""
@@ -31,7 +29,7 @@ def preemption_variables(told: IssuedForecasts, jobs: int) -> dict[str, Variable
         if rules is None:
             continue
         done = outcome.preemptions
-        until = done["time"] + np.where(done["mode"] == _REQUEUED, rules.hold, 0)
+        until = done["time"] + np.where(done["mode"] == REQUEUE, rules.parameters.requeue_delay, 0)
         rows.append(np.stack([own[done["job"]], own[done["by"]], done["time"], done["mode"], until], axis=1))
         pairs.append(np.argwhere(rules.may).astype(np.int64) + groups)
         group[own], exempt[own] = rules.group + groups, rules.exempt
@@ -93,10 +91,10 @@ def preemption_violations(run: xr.Dataset) -> list[str]:
             broken.append(f"{name} for job {number[by[k]]}, which may not preempt it")
         if not ended:
             broken.append(f"{name}, but does not run until then")
-        elif mode[k] != _SUSPENDED and time - min(ended) < v["preemption_exempt"][who]:
+        elif mode[k] != SUSPEND and time - min(ended) < v["preemption_exempt"][who]:
             broken.append(f"{name} after {time - min(ended)} s, but is exempt for longer")
-        if mode[k] == _CANCELLED and v["fate"][who] != _LOST:
+        if mode[k] == CANCEL and v["fate"][who] != Fate.LOST:
             broken.append(f"{name} and cancelled, but is not lost")
-        if mode[k] == _REQUEUED and any(time < start < v["preemption_until"][k] for start, _ in own):
+        if mode[k] == REQUEUE and any(time < start < v["preemption_until"][k] for start, _ in own):
             broken.append(f"{name} and held, but starts before {v['preemption_until'][k]} s")
     return broken[:10]

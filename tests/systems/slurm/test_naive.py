@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles, allocate
 from gridsched.engine.nodes.records import EventKind
+from gridsched.engine.records import FOREVER
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import (
     BACKFILL,
@@ -201,9 +203,9 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         ),
         Tickets(
             jobs=records,
-            submit=np.array([job.submit for job in jobs]),
             run=np.array([job.run for job in jobs]),
             limited=limited,
+            lifecycles=lifecycles_of(jobs),
             preemption=rules_of(cluster.rules),
             minutes=minutes_of(jobs, cluster, len(limits)) if cluster.calculations else None,
         ),
@@ -226,6 +228,14 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         ),
         Priorities([job.priority for job in jobs]),
     )
+
+
+def lifecycles_of(jobs: list[naive.Job]) -> Lifecycles:
+    """Lifecycles of jobs that wait for nothing but their nodes."""
+    lives = np.zeros(len(jobs), LIFE)
+    lives["submit"] = [job.submit for job in jobs]
+    lives["gives_up"], lives["unmet"] = FOREVER, 1
+    return allocate(lives, np.zeros(0, DEPENDENT), np.zeros(len(jobs) + 1, np.int64))
 
 
 class Noted:
@@ -275,12 +285,15 @@ def rules_of(rules: naive.Rules | None) -> PreemptionRules | None:
         level=np.array(rules.level),
         mode=np.array([MODES.index(modes[way]) for way in rules.way]),
         exempt=np.array(rules.exempt),
-        linear=rules.linear,
-        youngest_first=rules.youngest,
-        strict_order=rules.strict,
-        reorder_count=rules.reorder,
-        patience=rules.patience,
-        hold=rules.hold,
+        parameters=Slurm(
+            select_type="linear" if rules.linear else "cons_tres",
+            preempt_youngest_first=rules.youngest,
+            preempt_strict_order=rules.strict,
+            preempt_reorder_count=rules.reorder,
+            kill_wait=rules.patience,
+            message_timeout=0,
+            requeue_delay=rules.hold,
+        ),
     )
 
 
