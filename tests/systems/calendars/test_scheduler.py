@@ -524,11 +524,6 @@ def test_jobs_that_make_no_sense(job: Job, message: str) -> None:
         run([job], 2, SlotPlan(levels=[(None, 10)]))
 
 
-def test_jobs_out_of_order() -> None:
-    with pytest.raises(ConfigurationError, match="not in order of submission"):
-        run([Job(5, 1, 1, 1), Job(4, 1, 1, 1)], 1, HALF_HOUR)
-
-
 def test_calendars_that_would_not_fit_in_memory() -> None:
     with pytest.raises(ConfigurationError, match=r"needs more than \d+ slots of the last level"):
         run([Job(0, 1, 2**31 - 1, 1)], 1, SlotPlan(levels=[(None, 1)]))
