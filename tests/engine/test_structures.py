@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine import heap, jit, kernel_cache, overrun, profile, running, waiting_tree
+from gridsched.engine import heap, jit, kernel_cache, overrun, profile, rings, running, waiting_tree
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP, Overrun
 
 
@@ -31,6 +31,39 @@ def test_heap_gives_keys_in_order_and_ties_by_job(
         out.append((int(room[0]["key"]), int(room[0]["job"])))
         size = heap.pop(room, size)
     assert out == sorted(entries)
+
+
+@given(st.lists(st.integers(0, 20), max_size=12), st.integers(0, 12))
+@settings(deadline=None)
+def test_what_is_taken_out_of_a_heap_leaves_the_others_in_order(keys: list[int], job: int) -> None:
+    room = np.empty(len(keys) + 1, ENTRY)
+    size = 0
+    for j, key in enumerate(keys):
+        size = heap.push(room, size, key, j)
+    size = heap.without(room, size, job)
+    out = []
+    while size:
+        out.append((heap.first_time(room, size), int(room[0]["job"])))
+        size = heap.pop(room, size)
+    assert out == sorted((key, j) for j, key in enumerate(keys) if j != job)
+    assert heap.first_time(room, 0) == FOREVER
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=20))
+@settings(deadline=None)
+def test_rings_are_lists(changes: list[tuple[int, int]]) -> None:
+    """An item goes to the end of a list, or off the list where it is."""
+    heads = 3
+    links, lists = rings.allocate(heads, np.arange(6)), [list[int]() for _ in range(heads)]
+    for head, item in changes:
+        where = next((own for own in lists if item in own), None)
+        if where is None:
+            rings.insert(links, heads + item, head)
+            lists[head].append(item)
+        else:
+            rings.remove(links, heads + item)
+            where.remove(item)
+        assert [list(rings.items(links, own)) for own in range(heads)] == lists
 
 
 class NaiveRunning:

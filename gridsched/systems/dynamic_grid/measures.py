@@ -159,19 +159,21 @@ def dynamic_measures(run: xr.Dataset) -> xr.Dataset:
     values = _of_jobs(run) | _of_local_jobs(run) | _of_work(run) | _of_clusters(run)
     clusters = run["cluster"].to_numpy()
     labels = {"home": [*map(str, clusters), GRID_USERS], "cluster": clusters}
-    whole = xr.Dataset(coords=labels, attrs=run.attrs)
-    for name, (dims, long_name, units) in VARIABLES.items():
-        ending = f"_{dims[0]}" if len(dims) == 1 else ""
-        data = np.asarray(values[name], np.float64)
-        whole[name + ending] = (dims, data, {"long_name": long_name, "units": units})
+    found: dict[str, Any] = {
+        f"{name}_{dims[0]}" if len(dims) == 1 else name: (
+            dims,
+            np.asarray(values[name], np.float64),
+            {"long_name": long_name, "units": units},
+        )
+        for name, (dims, long_name, units) in VARIABLES.items()
+    }
     for name in MESSAGES:
-        whole[name] = ((), float(run.attrs[name]), {"long_name": name.replace("_", " "), "units": "1"})
+        found[name] = ((), float(run.attrs[name]), {"long_name": name.replace("_", " "), "units": "1"})
     adjacent = np.vstack([run["adjacent"].to_numpy(), np.zeros((1, len(clusters)))])
-    whole["adjacent"] = (("home", "cluster"), adjacent.astype(np.float64))
-    whole["cluster_processors_cluster"] = ("cluster", run["cluster_processors"].to_numpy().astype(np.float64))
-    for name, value in {**{name: np.sum(values[name]) for name in _SUMMED}, **_of_run(run, values)}.items():
-        whole[name] = ((), float(value))
-    return whole
+    found["adjacent"] = (("home", "cluster"), adjacent.astype(np.float64))
+    found["cluster_processors_cluster"] = ("cluster", run["cluster_processors"].to_numpy().astype(np.float64))
+    totals = {name: np.sum(values[name]) for name in _SUMMED} | _of_run(run, values)
+    return xr.Dataset(found | {name: float(total) for name, total in totals.items()}, labels, run.attrs)
 
 
 def _of_run(run: xr.Dataset, values: Mapping[str, Any]) -> dict[str, float]:
@@ -307,10 +309,6 @@ def _of_work(run: xr.Dataset) -> dict[str, Any]:
 def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     """Counters of clusters, leaves and proxies."""
     clusters = run.sizes["cluster"]
-    values: Mapping[str, Any] = {
-        name: run[f"cluster_{name}"].to_numpy()
-        for name in ("tasks_out", "tasks_in", "evictions", "asked", "refused")
-    }
     leave = run["event_kind"].to_numpy() == _LEAVE
     cluster = run["event_cluster"].to_numpy()[leave]
     took = (run["event_done"].to_numpy() - run["event_time"].to_numpy())[leave].astype(np.float64)
@@ -318,8 +316,9 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     mean, longest = _mean_and_longest(cluster[gone], took[gone], clusters)
     source = run["proxy_cluster"].to_numpy()
     lived = (run["proxy_end"].to_numpy() - run["proxy_begin"].to_numpy()).astype(np.float64)
+    counters = ("tasks_out", "tasks_in", "evictions", "asked", "refused")
     return {
-        **values,
+        **{name: run[f"cluster_{name}"].to_numpy() for name in counters},
         "leaves": np.bincount(cluster, minlength=clusters),
         "leave_time_mean": mean,
         "leave_time_max": longest,

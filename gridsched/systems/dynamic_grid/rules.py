@@ -98,7 +98,7 @@ def _segments(dataset: xr.Dataset) -> Any:
     before = s.sort_values(["job", "cluster", "start"]).groupby(["job", "cluster"]).shift().sort_index()
     awaited = (before["held"] != 0) & (before["end"] == s["start"])
     s["begin"] = s["start"].where(~awaited, before["start"]).astype(np.int64)
-    return SimpleNamespace(**{name: column.to_numpy() for name, column in s.items()})
+    return SimpleNamespace(**{str(name): column.to_numpy() for name, column in s.items()})
 
 
 def _without_checkpoints(dataset: xr.Dataset, s: pd.DataFrame) -> Any:
@@ -109,7 +109,7 @@ def _without_checkpoints(dataset: xr.Dataset, s: pd.DataFrame) -> Any:
     cost = pd.Series(dataset["cluster_checkpoint_cost"].to_numpy()[s["cluster"]], s.index)
     rounds, since = divmod(s["worked"], interval + cost.groupby(s["spell"]).transform("max"))
     # of who never saves there are no rounds
-    return rounds * interval + np.minimum(since, interval).where(s["killed"] == 0, 0)
+    return rounds * interval + np.where(s["killed"] == 0, np.minimum(since, interval), 0)
 
 
 Rule = Callable[[xr.Dataset, Any], Any]

@@ -552,8 +552,6 @@ def with_slots(**options: Any) -> Calendars:
             "use a multiple of the fundamental slot of 10 s",
         ),
         (lambda: run([Job(0, 5, 5, 3, reserved=10)], 2, TENS), "asks for 3 nodes, and there are 2"),
-        (lambda: run([Job(0, 5, 0, 1)], 2, TENS), "an estimate of 1 s or more"),
-        (lambda: run([Job(5, 1, 1, 1), Job(4, 1, 1, 1)], 1, TENS), "not in order of submission"),
         (lambda: run([Job(0, 1, 2**31 - 1, 1)], 1, plan((None, 1))), "slots of the last level"),
     ],
 )
