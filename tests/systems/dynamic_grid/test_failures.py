@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -31,6 +30,7 @@ from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
 from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
+from tests.oracles.users import NEVER
 from tests.systems.dynamic_grid.test_scheduler import (
     COMPOSED,
     SIMPLE,
@@ -47,12 +47,12 @@ from tests.systems.dynamic_grid.test_scheduler import (
 
 KINDS = {
     "after": Dependency.AFTER,
-    "any": Dependency.AFTER_ANY,
-    "ok": Dependency.AFTER_OK,
-    "not ok": Dependency.AFTER_NOT_OK,
+    "afterany": Dependency.AFTER_ANY,
+    "afterok": Dependency.AFTER_OK,
+    "afternotok": Dependency.AFTER_NOT_OK,
 }
 FATES = {
-    "": Fate.COMPLETED,
+    "completed": Fate.COMPLETED,
     "rejected": Fate.REJECTED,
     "gave up": Fate.GAVE_UP,
     "never eligible": Fate.NEVER_ELIGIBLE,
@@ -116,12 +116,10 @@ def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCa
         )
     lifecycles = []
     for j, each in enumerate(case.jobs):
-        gives_up = math.inf
+        gives_up = NEVER
         needs: list[tuple[int, str, int]] = []
         if jobs_live:
-            gives_up = draw(
-                st.sampled_from([math.inf, math.inf, each.submit_time + draw(st.integers(-2, 20))])
-            )
+            gives_up = draw(st.sampled_from([NEVER, NEVER, each.submit_time + draw(st.integers(-2, 20))]))
             others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if j else []
             if draw(st.booleans()):
                 delays = st.sampled_from([0, 0, 3])
@@ -138,14 +136,14 @@ def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Li
     needs = [
         (j, on, int(KINDS[kind]), delay)
         for j, life in enumerate(lifecycles)
-        for on, kind, delay in life.needs
+        for on, kind, delay in life.after
     ]
     table = np.zeros(len(needs), DEPENDENCY)
     for name, values in zip(("job", "on", "kind", "delay"), zip(*needs, strict=True), strict=False):
         table[name] = values
     jobs = np.zeros(len(lifecycles), LIFE)
     jobs["submit"] = [job.submit_time for job in case.jobs]
-    jobs["gives_up"] = [FOREVER if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
+    jobs["gives_up"] = [FOREVER if life.gives_up == NEVER else life.gives_up for life in lifecycles]
     jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(lifecycles))
     jobs["failed"] = [life.failed for life in lifecycles]
     return engine_lifecycles.allocate(jobs, *dependents_of(table, len(lifecycles)))
@@ -200,11 +198,12 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
     )
     done, lifecycles = scheduled(failing)
     assert of_engine(done, naive) == of_oracle(naive)
-    assert lifecycles.jobs["fate"].tolist() == [int(FATES[state.fate]) for state in naive.states]
+    fates = [naive.users.fate.get(j, "completed") for j in range(len(naive.states))]
+    assert lifecycles.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
     assert done.grid.progress["killed"].tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
     eligible: Any = lifecycles.jobs["eligible"][entered]
-    assert eligible.tolist() == [state.eligible for state in naive.states if state.entry > 0]
+    assert eligible.tolist() == [naive.users.eligible(j) for j in np.flatnonzero(entered).tolist()]
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -216,7 +215,7 @@ def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
     needs = [
         (own.index(j), own.index(on), int(KINDS[kind]), delay)
         for j, life in zip(own, lifecycles, strict=True)
-        for on, kind, delay in life.needs
+        for on, kind, delay in life.after
         if on in own
     ]
     table = np.zeros(len(needs), DEPENDENCY)
@@ -229,9 +228,7 @@ def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
         requested_time=np.array([each.estimate for each in jobs]),
         requested_processors=np.array([each.processors for each in jobs]),
         status=np.array([0 if life.failed else 1 for life in lifecycles]),
-        gives_up_time=np.array(
-            [-1 if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
-        ),
+        gives_up_time=np.array([-1 if life.gives_up == NEVER else life.gives_up for life in lifecycles]),
         dependencies=table,
     )
 
@@ -392,7 +389,7 @@ def test_conformance_job_that_was_suspended_or_killed_does_not_give_up() -> None
 
 def test_conformance_jobs_enter_when_they_are_eligible() -> None:
     jobs = [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)]
-    lifecycles = [Life(failed=True), Life(needs=((0, "any", 3),)), Life(needs=((0, "ok", 0),))]
+    lifecycles = [Life(failed=True), Life(after=((0, "afterany", 3),)), Life(after=((0, "afterok", 0),))]
     run = small(jobs, [[]], lifecycles=lifecycles)
     assert run["start_time"].values.tolist() == [0, 13, -1]
     assert run["eligible_time"].values.tolist()[:2] == [0, 13]
