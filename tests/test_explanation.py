@@ -23,6 +23,7 @@ from tests.oracles import orders
 from tests.oracles.conformance import read_plain
 from tests.oracles.local import POLICIES as NAMED
 from tests.oracles.local import CountedProcessors, Job
+from tests.oracles.users import NEVER
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
@@ -542,7 +543,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
                 **asked,
                 whole=bool(v["asked_whole"][j]),
                 where=int(v["asked_where"][j]),
-                gives_up=oracle.NEVER if gives_up < 0 else gives_up,
+                gives_up=NEVER if gives_up < 0 else gives_up,
                 failed=jobs.status[j] in (0, 5),
                 after=after[j],
                 groups=[int(group) for group in v["limited"][j] if group >= 0] if "limited" in v else [],
@@ -555,7 +556,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         events.append(oracle.Event(event.time, node, happens, event.start, event.end))
     nodes = zip(v["node_cores"], v["node_memory"], v["node_gpus"], strict=True)
     limits = [
-        oracle.Limit(*(oracle.NEVER if each[k] < 0 else int(each[k]) for each in columns))
+        oracle.Limit(*(NEVER if each[k] < 0 else int(each[k]) for each in columns))
         for columns in ([v[f"limit_{name}"] for name in ("jobs", "cores", "seconds")],)
         for k in range(len(columns[0]))
     ]
