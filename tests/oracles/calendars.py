@@ -356,13 +356,22 @@ class Simulation:
 
     def hold(self, j: int, place: Place) -> None:
         self.place[j] = place
+        self.occupy(j)
+        self.book(j, 1)
+
+    def occupy(self, j: int) -> None:
+        """Fill the slots of a job; only the grid, without the owner's shadow calendars."""
+        place = self.place[j]
         for k, nodes in place.parts.items():
             for slot in self.touched(place.start, place.duration):
                 self.fill(j, k, slot, self.taken(k, nodes))
-        self.book(j, 1)
 
     def give_back(self, j: int) -> None:
         self.book(j, -1)
+        self.vacate(j)
+
+    def vacate(self, j: int) -> None:
+        """Clear the slots of a job; only the grid, without the owner's shadow calendars."""
         for k in self.place[j].parts:
             for slot in self.touched(self.place[j].start, self.place[j].duration):
                 assert self.clear(j, k, slot)
@@ -497,18 +506,23 @@ class Simulation:
         """End of the slot that holds a start."""
         return self.seconds(self.touched(start, 1)[0].end)
 
-    def put(
-        self, j: int, m: Node, begin: int, limit: int = FOREVER, own: tuple[Node, int] | None = None
+    def offers(self, j: int, m: Node, begin: int) -> dict[Node, tuple[int, bool]]:
+        """Who could hold a job of a manager, and from when on each is to be asked."""
+        return dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+
+    def secure(
+        self, j: int, m: Node, known: dict[Node, tuple[int, bool]], found: tuple[Node, int] | None
     ) -> bool:
-        """Let a manager give a job its first fit, if that is before the limit."""
-        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
-        while True:
-            found = self.search(j, m, known, limit, own)
-            if found is None:
-                return False
-            if self.commit(j, m, *found):
-                return True
+        """Let a manager give a job what it found, or what it finds next if that is refused."""
+        while found is not None and not self.commit(j, m, *found):
             known[found[0]] = (self.behind(found[1]), False)
+            found = self.search(j, m, known, FOREVER, None)
+        return found is not None
+
+    def put(self, j: int, m: Node, begin: int) -> bool:
+        """Let a manager give a job its first fit."""
+        known = self.offers(j, m, begin)
+        return self.secure(j, m, known, self.search(j, m, known, FOREVER, None))
 
     # Events
 
@@ -555,8 +569,7 @@ class Simulation:
         if self.jobs[j].processors > self.up(m):
             return
         begin = self.boundary()
-        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
-        found = self.search(j, m, known, FOREVER, None)
+        found = self.search(j, m, self.offers(j, m, begin), FOREVER, None)
         assert found
         owner = m
         while m.parent and m.rule("bump") is not None and found[1] > self.now + self.patience(j, m):
@@ -565,16 +578,11 @@ class Simulation:
                 break
             m = m.parent
             self.counts["messages"] += 1
-            known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
-            better = self.search(j, m, known, found[1], None)
+            better = self.search(j, m, self.offers(j, m, begin), found[1], None)
             if better:
                 owner, found = m, better
                 self.route[j] = "bumped"
-        known = dict.fromkeys(self.holders(owner, self.jobs[j].processors), (begin, False))
-        while not self.commit(j, owner, *found):
-            known[found[0]] = (self.behind(found[1]), False)
-            found = self.search(j, owner, known, FOREVER, None)
-            assert found
+        assert self.secure(j, owner, self.offers(j, owner, begin), found)
 
     def patience(self, j: int, m: Node) -> int:
         """How late the first fit of a job may be before a manager bumps it up."""
@@ -839,11 +847,11 @@ class Simulation:
             return
         single = not old.holder.children
         if single:
-            # Only the grid: to the owner's shadow calendars the job does not move before it has a new place.
-            self.without_booking(j)
+            # To the owner's shadow calendars the job does not move before it has a new place.
+            self.vacate(j)
         else:
             self.give_back(j)
-        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+        known = self.offers(j, m, begin)
         while True:
             found = self.search(j, m, known, old.start, (old.holder, old.start) if single else None)
             if found is None:
@@ -858,16 +866,9 @@ class Simulation:
             if single:
                 self.book(j, 1)
             known[found[0]] = (self.behind(found[1]), False)
-        for k, nodes in old.parts.items():
-            for slot in self.touched(old.start, old.duration):
-                self.fill(j, k, slot, self.taken(k, nodes))
+        self.occupy(j)
         if not single:
             self.book(j, 1)
-
-    def without_booking(self, j: int) -> None:
-        for k in self.place[j].parts:
-            for slot in self.touched(self.place[j].start, self.place[j].duration):
-                assert self.clear(j, k, slot)
 
     def instant(self) -> None:
         """All that happens at one instant."""
