@@ -22,6 +22,7 @@ from tests.oracles import orders
 from tests.oracles.conformance import read_plain
 from tests.oracles.local import POLICIES as NAMED
 from tests.oracles.local import CountedProcessors, Job
+from tests.oracles.users import NEVER
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
@@ -536,14 +537,15 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         names = {number: name for name, number in KINDS.items()}
         for job, on, kind, delay in jobs.dependencies[["job", "on", "kind", "delay"]].tolist():
             after[job].append((on, names[kind], delay))
-    asked = ("units", "cores", "memory", "gpus", "share", "most", "whole", "where")
+    asked = ("units", "cores", "memory", "gpus", "share", "most", "where")
     listed = [
         oracle.Job(
             int(v["submit_time"][j]),
             int(v["run_time"][j]),
             int(v["estimate"][j]),
             **{name: int(v[f"asked_{name}"][j]) for name in asked},
-            gives_up=oracle.NEVER if v["gives_up_time"][j] < 0 else int(v["gives_up_time"][j]),
+            whole=bool(v["asked_whole"][j]),
+            gives_up=NEVER if v["gives_up_time"][j] < 0 else int(v["gives_up_time"][j]),
             failed=jobs.status[j] in (0, 5),
             after=after[j],
             groups=[int(group) for group in v["limited"][j] if group >= 0] if "limited" in v else [],
@@ -557,7 +559,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         events.append(oracle.Event(event.time, node, happens, event.start, event.end))
     nodes = zip(v["node_cores"], v["node_memory"], v["node_gpus"], strict=True)
     limits = [
-        oracle.Limit(*(oracle.NEVER if each[k] < 0 else int(each[k]) for each in columns))
+        oracle.Limit(*(NEVER if each[k] < 0 else int(each[k]) for each in columns))
         for columns in ([v[f"limit_{name}"] for name in ("jobs", "cores", "seconds")],)
         for k in range(len(columns[0]))
     ]

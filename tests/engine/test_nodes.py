@@ -25,6 +25,7 @@ from gridsched.engine.nodes.records import (
 from gridsched.engine.records import FOREVER, LABELS, Backfilling, Correction, Overrun, Prediction
 from gridsched.policies.scores import SCORE, largest_expansion_factor
 from tests.oracles import nodes as oracle
+from tests.oracles.users import NEVER
 
 _KINDS = {"after": "AFTER", "afterany": "AFTER_ANY", "afterok": "AFTER_OK", "afternotok": "AFTER_NOT_OK"}
 
@@ -61,7 +62,7 @@ def _lifecycles(cluster: oracle.Simulation) -> job_lifecycle.Lifecycles:
     records = np.zeros(len(jobs), LIFE)
     for record, job, fate in zip(records, jobs, cluster.fate, strict=True):
         record["submit"], record["failed"] = job.submit, job.failed
-        record["gives_up"] = FOREVER if job.gives_up == oracle.NEVER else job.gives_up
+        record["gives_up"] = FOREVER if job.gives_up == NEVER else job.gives_up
         record["unmet"] = 1 + len(job.after)
         record["fate"] = int(Fate.REJECTED if fate == "rejected" else Fate.COMPLETED)
     found: list[list[tuple[int, ...]]] = [[] for _ in jobs]
@@ -114,7 +115,7 @@ def simulate(cluster: oracle.Simulation, events: list[oracle.Event], room: int =
         int(jobs["user"].max(initial=-1)) + 1,
         nodes,
         allowed,
-        (_keys(policy.order, jobs), _keys(policy.backfill_order, jobs)),
+        (_keys(str(policy.order), jobs), _keys(policy.backfill_order, jobs)),
         *_events(events),
         _lifecycles(cluster),
         np.array([(*limit, 0, 0, 0) for limit in cluster.limits], LIMIT),
@@ -300,7 +301,7 @@ def some_case(
         allowed=allowed,
         events=events,
         limits=[
-            oracle.Limit(draw.randint(1, 4), draw.choice([4, 12, oracle.NEVER]), draw.choice([200, 10**9]))
+            oracle.Limit(draw.randint(1, 4), draw.choice([4, 12, NEVER]), draw.choice([200, 10**9]))
             for _ in range(limits)
         ],
         typical=typical,

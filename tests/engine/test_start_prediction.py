@@ -108,83 +108,85 @@ def test_room_makes_no_difference(predictions: str, case: Grid, data: st.DataObj
         assert run(*case, superscheduler) == wide
 
 
-def test_exact_follows_the_policy_and_a_plan_does_not() -> None:
+# What is worked out by hand: clusters, jobs, and which start of which job both modes give, or each of them.
+WORKED: dict[str, tuple[list[GridCluster], list[GridJob], int, dict[str, tuple[int, int]]]] = {
     # Cluster 0 has two processors: job 0 holds one of them until 100, job 1 needs both. Without backfilling
     # job 2 would start at 150; a plan has a hole for it now. Cluster 1 would run it within 35 s.
-    jobs = [GridJob(0, 100, 100, 1, 0), GridJob(0, 50, 50, 2, 0), GridJob(1, 30, 30, 1, 0)]
-    clusters = [GridCluster(2, backfilling="none"), GridCluster(1, speed=30 / 35)]
-    for predictions, last in (("exact", (1, 1)), ("plan", (150, 0))):
-        mode = cast(grid.PredictionsName, predictions)
-        superscheduler = grid.Superscheduler(scheme="central", predictions=mode)
-        assert run(jobs, clusters, superscheduler) == [(0, 0), (100, 0), last]
-
-
-def test_plan_places_a_job_that_enters_behind_all_others_until_it_is_made_anew() -> None:
-    # Shortest first. At 2 job 2 (5 s) would start at 10, ahead of job 1; the plan has it behind: at 60.
+    "exact follows the policy and a plan does not": (
+        [GridCluster(2, backfilling="none"), GridCluster(1, speed=30 / 35)],
+        [GridJob(0, 100, 100, 1, 0), GridJob(0, 50, 50, 2, 0), GridJob(1, 30, 30, 1, 0)],
+        2,
+        {"exact": (1, 1), "plan": (150, 0)},
+    ),
+    # Shortest first. At 2 job 3 (5 s) would start at 10, ahead of job 2; the plan has it behind: at 60.
     # Cluster 1 is busy until 40: exact prefers cluster 0 (10 + 5), the plan cluster 1.
-    jobs = [
-        GridJob(0, 10, 10, 1, 0),
-        GridJob(0, 40, 40, 1, 1),
-        GridJob(1, 50, 50, 1, 0),
-        GridJob(2, 5, 5, 1, 0),
-    ]
-    clusters = [GridCluster(1, order="shortest", backfilling="none"), GridCluster(1)]
-    sent = {
-        predictions: run(jobs, clusters, grid.Superscheduler(scheme="central", predictions=predictions))[3]
-        for predictions in MODES
-    }
-    assert sent == {"exact": (10, 0), "plan": (40, 1)}
-
-
-def test_a_planned_start_that_the_policy_does_not_make_outdates_the_plan() -> None:
+    "a plan places a job that enters behind all others until it is made anew": (
+        [GridCluster(1, order="shortest", backfilling="none"), GridCluster(1)],
+        [
+            GridJob(0, 10, 10, 1, 0),
+            GridJob(0, 40, 40, 1, 1),
+            GridJob(1, 50, 50, 1, 0),
+            GridJob(2, 5, 5, 1, 0),
+        ],
+        3,
+        {"exact": (10, 0), "plan": (40, 1)},
+    ),
     # Job 2 could start beside job 0, but not ahead of job 1. The plan that job 3 has made at 5 lets it run
     # from 5 to 15; at 6 it has not started: made anew, the plan offers job 4 a start at 16 and an end at 26,
     # as does cluster 1, which is idle.
-    jobs = [
-        GridJob(0, 100, 100, 1, 0),
-        GridJob(0, 50, 50, 2, 0),
-        GridJob(1, 10, 10, 1, 0),
-        GridJob(5, 0, 1, 1, 0),
-        GridJob(6, 10, 10, 1, 0),
-    ]
-    clusters = [GridCluster(2, backfilling="none"), GridCluster(1, speed=0.5)]
-    superscheduler = grid.Superscheduler(scheme="central", predictions="plan")
-    assert run(jobs, clusters, superscheduler) == [(0, 0), (100, 0), (150, 0), (5, 1), (6, 1)]
-
-
-def test_outrun_estimates_outdate_the_plan_under_every_policy() -> None:
+    "a planned start that the policy does not make outdates the plan": (
+        [GridCluster(2, backfilling="none"), GridCluster(1, speed=0.5)],
+        [
+            GridJob(0, 100, 100, 1, 0),
+            GridJob(0, 50, 50, 2, 0),
+            GridJob(1, 10, 10, 1, 0),
+            GridJob(5, 0, 1, 1, 0),
+            GridJob(6, 10, 10, 1, 0),
+        ],
+        4,
+        {"plan": (6, 1)},
+    ),
     # Job 0 is expected to end at 10, later at 20, 40, 80. At 39 job 2 makes a plan and waits for 40; at 41
     # job 3 would wait until 81 there, on cluster 1 until 60.
-    for order, backfilling in (
-        ("fcfs", "none"),
-        ("shortest", "none"),
-        ("shortest", "easy"),
-        ("fcfs", "easy"),
-    ):
-        clusters = [GridCluster(1, order=order, backfilling=backfilling), GridCluster(1)]
-        jobs = [
-            GridJob(0, 1000, 10, 1, 0),
-            GridJob(0, 60, 60, 1, 1),
-            GridJob(39, 0, 1, 1, 0),
-            GridJob(41, 5, 5, 1, 0),
-        ]
-        for predictions in MODES:
-            superscheduler = grid.Superscheduler(scheme="central", predictions=predictions)
-            assert run(jobs, clusters, superscheduler)[3] == (60, 1)
-
-
-def test_early_ends_are_seen_by_both() -> None:
+    **{
+        f"outrun estimates outdate the plan, {order}, {backfilling}": (
+            [GridCluster(1, order=order, backfilling=backfilling), GridCluster(1)],
+            [
+                GridJob(0, 1000, 10, 1, 0),
+                GridJob(0, 60, 60, 1, 1),
+                GridJob(39, 0, 1, 1, 0),
+                GridJob(41, 5, 5, 1, 0),
+            ],
+            3,
+            dict.fromkeys(MODES, (60, 1)),
+        )
+        for order in ("fcfs", "shortest")
+        for backfilling in ("none", "easy")
+    },
     # Cluster 0 is expected to be busy until 1000, cluster 1 until 30; the first ends at 5 already.
-    jobs = [
-        GridJob(0, 5, 1000, 1, 0),
-        GridJob(0, 30, 30, 1, 1),
-        GridJob(4, 9, 9, 1, 0),
-        GridJob(6, 9, 9, 1, 1),
-    ]
-    clusters = [GridCluster(1), GridCluster(1)]
-    for predictions in MODES:
-        superscheduler = grid.Superscheduler(scheme="central", predictions=predictions)
-        assert run(jobs, clusters, superscheduler) == [(0, 0), (0, 1), (30, 1), (6, 0)]
+    "early ends are seen by both": (
+        [GridCluster(1), GridCluster(1)],
+        [
+            GridJob(0, 5, 1000, 1, 0),
+            GridJob(0, 30, 30, 1, 1),
+            GridJob(4, 9, 9, 1, 0),
+            GridJob(6, 9, 9, 1, 1),
+        ],
+        3,
+        dict.fromkeys(MODES, (6, 0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_worked_examples(name: str) -> None:
+    clusters, jobs, last, places = WORKED[name]
+    for predictions, place in places.items():
+        mode = cast(grid.PredictionsName, predictions)
+        superscheduler = grid.Superscheduler(scheme="central", predictions=mode)
+        found = run(jobs, clusters, superscheduler)
+        assert found[last] == place
+        assert found == expected(jobs, clusters, superscheduler)
 
 
 def test_a_prediction_that_holds_for_long_drops_the_passes_that_are_over(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gridsched.engine import heap, jit, kernel_cache, overrun, profile, rings, running, waiting_tree
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP, Overrun
+from tests.oracles.orders import corrected
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 99)), unique=True))
@@ -66,20 +67,15 @@ def test_rings_are_lists(changes: list[tuple[int, int]]) -> None:
         assert [list(rings.items(links, own)) for own in range(heads)] == lists
 
 
-class NaiveRunning:
-    """Running jobs as a sorted list."""
-
-    def __init__(self) -> None:
-        self.jobs: list[tuple[int, int, int]] = []
-
-    def shadow(self, free: int, needed: int) -> tuple[int, int]:
-        available, time = free, 0
-        for end, _, processors in self.jobs:
-            if available >= needed and end > time:
-                break
-            available += processors
-            time = end
-        return time, available
+def naive_shadow(jobs: list[tuple[int, int, int]], free: int, needed: int) -> tuple[int, int]:
+    """When so many processors are expected to be free, and how many are then; jobs by end."""
+    available, time = free, 0
+    for end, _, processors in jobs:
+        if available >= needed and end > time:
+            break
+        available += processors
+        time = end
+    return time, available
 
 
 def blocks_as_list(blocks: np.ndarray, runs: np.ndarray, count: int) -> list[tuple[int, int, int]]:
@@ -98,24 +94,24 @@ def blocks_as_list(blocks: np.ndarray, runs: np.ndarray, count: int) -> list[tup
 def test_running_jobs_stay_sorted_through_splits_and_merges(most: int, span: int) -> None:
     rng = np.random.default_rng(most + span)
     blocks, runs = running.allocate(most)
-    naive = NaiveRunning()
+    naive: list[tuple[int, int, int]] = []
     count = 0
     for job in range(6000):
         growing = (job // 1500) % 2 == 0
-        if len(naive.jobs) < most and (not naive.jobs or rng.random() < (0.7 if growing else 0.3)):
+        if len(naive) < most and (not naive or rng.random() < (0.7 if growing else 0.3)):
             entry = (int(rng.integers(span)), job, int(rng.integers(1, 9)))
             count = running.insert(blocks, runs, count, *entry)
-            naive.jobs = sorted([*naive.jobs, entry])
+            naive = sorted([*naive, entry])
         else:
-            entry = naive.jobs.pop(int(rng.integers(len(naive.jobs))))
+            entry = naive.pop(int(rng.integers(len(naive))))
             count = running.remove(blocks, runs, count, *entry)
         if job % 50 == 0:
-            assert blocks_as_list(blocks, runs, count) == naive.jobs
-        if naive.jobs:
-            total = sum(processors for _, _, processors in naive.jobs)
+            assert blocks_as_list(blocks, runs, count) == naive
+        if naive:
+            total = sum(processors for _, _, processors in naive)
             needed = int(rng.integers(3, 3 + total)) + 1
-            assert running.shadow(blocks, runs, count, 3, needed) == naive.shadow(3, needed)
-    assert blocks_as_list(blocks, runs, count) == naive.jobs
+            assert running.shadow(blocks, runs, count, 3, needed) == naive_shadow(naive, 3, needed)
+    assert blocks_as_list(blocks, runs, count) == naive
 
 
 @given(
@@ -207,18 +203,12 @@ def test_profile_of_running_jobs_joins_equal_ends() -> None:
     assert steps[:high].tolist() == [(10, 9), (20, 11), (30, 15)]
 
 
-@pytest.mark.parametrize("rule", [int(Overrun.DOUBLING), int(Overrun.INCREMENTS)])
+@pytest.mark.parametrize("rule", Overrun)
 @given(st.integers(0, 100), st.integers(1, 5000), st.integers(0, 2_000_000))
 @settings(deadline=None)
-def test_expected_ends_follow_the_rule(rule: int, start: int, estimate: int, not_before: int) -> None:
-    ends = [start + estimate]
-    while ends[-1] < not_before:
-        done = len(ends) - 1
-        if rule == Overrun.DOUBLING:
-            ends.append(start + estimate * 2 ** (done + 1))
-        else:
-            ends.append(ends[-1] + overrun.INCREMENTS[min(done, len(overrun.INCREMENTS) - 1)])
-    assert overrun.expected_end(start, estimate, rule, not_before) == ends[-1]
+def test_expected_ends_follow_the_rule(rule: Overrun, start: int, estimate: int, not_before: int) -> None:
+    found = overrun.expected_end(start, estimate, int(rule), not_before)
+    assert found == start + corrected(estimate, not_before - 1 - start, rule.name.lower())
 
 
 def test_shift_moves_overlapping_ranges_compiled_and_plain() -> None:

@@ -21,9 +21,19 @@ from gridsched.platform import Cluster
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager
 from gridsched.systems.job_outcomes import outages_of
+from tests.oracles.orders import lengthened, saved, worked
+from tests.oracles.users import NEVER, Submission, Users
 
 FOREVER = 10**15
 NONE = -1
+
+KINDS = {
+    Dependency.AFTER: "after",
+    Dependency.AFTER_ANY: "afterany",
+    Dependency.AFTER_OK: "afterok",
+    Dependency.AFTER_NOT_OK: "afternotok",
+}
+FATES = {**{fate.name.lower().replace("_", " "): fate for fate in Fate}, "killed": Fate.COMPLETED}
 
 
 class Job(NamedTuple):
@@ -158,7 +168,7 @@ class Simulation:
             earliest=[NONE] * count,
             segments=[],
             counts=self.counts,
-            fate=[Fate.COMPLETED] * count,
+            fate=[],
             killed=[0] * count,
             useful=[0] * count,
             broken=[False] * count,
@@ -166,10 +176,18 @@ class Simulation:
         self.estimate = [job.estimate for job in jobs]
         self.turn: dict[int, int] = {}
         self.turns = 0
-        self.submitted: set[int] = set()
-        self.entered: set[int] = set()
-        self.ended: dict[int, tuple[int, bool]] = {}  # when, and whether well
-        self.gone: dict[int, int] = {}
+        self.users = Users(
+            [
+                Submission(
+                    job.submit_time,
+                    NEVER if job.gives_up == NONE else job.gives_up,
+                    job.failed,
+                    tuple((on, KINDS[kind], delay) for on, kind, delay in job.needs),
+                )
+                for job in jobs
+            ],
+            [j for j, job in enumerate(jobs) if job.processors > self.root.processors],
+        )
         self.closings = self.all_closings()
         self.out: list[list[Closing]] = [[] for _ in self.machines]  # known, of cluster
         self.windows: list[list[Closing]] = [[] for _ in self.machines]
@@ -338,13 +356,22 @@ class Simulation:
 
     def hold(self, j: int, place: Place) -> None:
         self.place[j] = place
+        self.occupy(j)
+        self.book(j, 1)
+
+    def occupy(self, j: int) -> None:
+        """Fill the slots of a job; only the grid, without the owner's shadow calendars."""
+        place = self.place[j]
         for k, nodes in place.parts.items():
             for slot in self.touched(place.start, place.duration):
                 self.fill(j, k, slot, self.taken(k, nodes))
-        self.book(j, 1)
 
     def give_back(self, j: int) -> None:
         self.book(j, -1)
+        self.vacate(j)
+
+    def vacate(self, j: int) -> None:
+        """Clear the slots of a job; only the grid, without the owner's shadow calendars."""
         for k in self.place[j].parts:
             for slot in self.touched(self.place[j].start, self.place[j].duration):
                 assert self.clear(j, k, slot)
@@ -379,8 +406,7 @@ class Simulation:
 
     def length(self, work: int, holder: Node) -> int:
         """Seconds that work takes with its checkpoints, of which there is none at its end."""
-        interval, cost = self.saving(holder)
-        return work + cost * max(math.ceil(work / interval) - 1, 0) if interval else work
+        return lengthened(work, *self.saving(holder))
 
     def duration(self, j: int, holder: Node) -> int:
         return self.length(math.ceil(self.estimate[j] / holder.speed), holder)
@@ -480,18 +506,23 @@ class Simulation:
         """End of the slot that holds a start."""
         return self.seconds(self.touched(start, 1)[0].end)
 
-    def put(
-        self, j: int, m: Node, begin: int, limit: int = FOREVER, own: tuple[Node, int] | None = None
+    def offers(self, j: int, m: Node, begin: int) -> dict[Node, tuple[int, bool]]:
+        """Who could hold a job of a manager, and from when on each is to be asked."""
+        return dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+
+    def secure(
+        self, j: int, m: Node, known: dict[Node, tuple[int, bool]], found: tuple[Node, int] | None
     ) -> bool:
-        """Let a manager give a job its first fit, if that is before the limit."""
-        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
-        while True:
-            found = self.search(j, m, known, limit, own)
-            if found is None:
-                return False
-            if self.commit(j, m, *found):
-                return True
+        """Let a manager give a job what it found, or what it finds next if that is refused."""
+        while found is not None and not self.commit(j, m, *found):
             known[found[0]] = (self.behind(found[1]), False)
+            found = self.search(j, m, known, FOREVER, None)
+        return found is not None
+
+    def put(self, j: int, m: Node, begin: int) -> bool:
+        """Let a manager give a job its first fit."""
+        known = self.offers(j, m, begin)
+        return self.secure(j, m, known, self.search(j, m, known, FOREVER, None))
 
     # Events
 
@@ -503,7 +534,7 @@ class Simulation:
             if job.reserved >= self.boundary() and self.reserve(j):
                 self.fixed.add(j)
             elif self.options.refused == "reject":
-                self.vanish(j, Fate.REJECTED)
+                self.users.leave(j, self.now, "rejected")
                 return
         if j not in self.fixed:
             self.submit_ordinary(j)
@@ -538,8 +569,7 @@ class Simulation:
         if self.jobs[j].processors > self.up(m):
             return
         begin = self.boundary()
-        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
-        found = self.search(j, m, known, FOREVER, None)
+        found = self.search(j, m, self.offers(j, m, begin), FOREVER, None)
         assert found
         owner = m
         while m.parent and m.rule("bump") is not None and found[1] > self.now + self.patience(j, m):
@@ -548,16 +578,11 @@ class Simulation:
                 break
             m = m.parent
             self.counts["messages"] += 1
-            known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
-            better = self.search(j, m, known, found[1], None)
+            better = self.search(j, m, self.offers(j, m, begin), found[1], None)
             if better:
                 owner, found = m, better
                 self.route[j] = "bumped"
-        known = dict.fromkeys(self.holders(owner, self.jobs[j].processors), (begin, False))
-        while not self.commit(j, owner, *found):
-            known[found[0]] = (self.behind(found[1]), False)
-            found = self.search(j, owner, known, FOREVER, None)
-            assert found
+        assert self.secure(j, owner, self.offers(j, owner, begin), found)
 
     def patience(self, j: int, m: Node) -> int:
         """How late the first fit of a job may be before a manager bumps it up."""
@@ -594,6 +619,7 @@ class Simulation:
         place = self.place[j]
         if self.outcome.start[j] == NONE:
             self.outcome.start[j] = place.start
+            self.users.start(j, place.start)
         left, speed = self.left[j]
         if speed != place.holder.speed:
             left = math.ceil(left * speed / place.holder.speed)
@@ -636,7 +662,7 @@ class Simulation:
     def end(self, j: int) -> None:
         self.stop(j)
         self.outcome.useful[j] += self.left[j][0]
-        self.ended[j] = self.now, not self.jobs[j].failed
+        self.users.leave(j, self.now, "completed")
 
     def slot_now(self) -> Slot:
         return next(self.all_slots())
@@ -682,24 +708,17 @@ class Simulation:
     def break_off(self, j: int) -> None:
         self.stop(j)
         left, speed = self.left[j]
-        work = self.work_done(self.now - self.place[j].start, self.place[j].holder)
+        work = worked(self.now - self.place[j].start, *self.saving(self.place[j].holder))
         self.outcome.useful[j] += work
         self.left[j] = left - work, speed
         if self.options.overrun == "kill":
             self.counts["killed"] += 1
-            self.ended[j] = self.now, False
+            self.users.leave(j, self.now, "killed")
             return
         self.counts["suspended"] += 1
         self.fixed.discard(j)
         self.put_anew(j, self.now)
         self.waiting.append(j)
-
-    def work_done(self, elapsed: int, holder: Node) -> int:
-        """Seconds of work in a time in which checkpoints are taken, counted one by one."""
-        interval, cost = self.saving(holder)
-        if interval == 0:
-            return elapsed
-        return sum(second % (interval + cost) < interval for second in range(elapsed))
 
     def put_anew(self, j: int, begin: int) -> None:
         """Place a job at its manager, or at one above as long as too few nodes are up; or nowhere."""
@@ -754,17 +773,15 @@ class Simulation:
     def kill(self, j: int, requeue: str) -> None:
         place = self.place[j]
         elapsed = self.now - place.start
-        interval, cost = self.saving(place.holder)
-        saved = interval * (elapsed // (interval + cost)) if interval else 0
+        kept = saved(elapsed, *self.saving(place.holder))
         self.stop(j)
         left, speed = self.left[j]
-        self.left[j] = left - saved, speed
-        self.outcome.useful[j] += saved
-        self.estimate[j] = max(1, self.estimate[j] - int(saved * speed))
+        self.left[j] = left - kept, speed
+        self.outcome.useful[j] += kept
+        self.estimate[j] = max(1, self.estimate[j] - int(kept * speed))
         self.outcome.killed[j] += 1
         if requeue == "lost":
-            self.ended[j] = self.now, False
-            self.outcome.fate[j] = Fate.LOST
+            self.users.leave(j, self.now, "lost")
             return
         self.fixed.discard(j)
         self.again[j] = requeue
@@ -809,78 +826,14 @@ class Simulation:
 
     # Lives
 
-    def vanish(self, j: int, fate: Fate) -> None:
-        self.gone[j] = self.now
-        self.outcome.fate[j] = fate
-
-    def met_at(self, on: int, kind: Dependency) -> int:
-        """When a dependency is met; FOREVER if never, a second less if that is not known."""
-        if kind == Dependency.AFTER and self.outcome.start[on] != NONE:
-            return self.outcome.start[on]
-        if on in self.ended:
-            time, is_ok = self.ended[on]
-            wrong = (kind == Dependency.AFTER_OK and not is_ok) or (kind == Dependency.AFTER_NOT_OK and is_ok)
-            return FOREVER if wrong else time
-        if on in self.gone:
-            never = self.outcome.fate[on] == Fate.NEVER_ELIGIBLE or kind == Dependency.AFTER_OK
-            return FOREVER if never else self.gone[on]
-        return FOREVER - 1
-
-    def eligible(self, j: int) -> int:
-        times = [self.jobs[j].submit_time]
-        for on, kind, delay in self.jobs[j].needs:
-            met = self.met_at(on, kind)
-            times.append(met if met >= FOREVER - 1 else met + delay)
-        return max(times)
-
-    def cascade(self) -> None:
-        """Who can never be eligible is gone, and so are those who wait for it; the too large are rejected."""
-        for _ in self.jobs:
-            for j in set(range(len(self.jobs))) - self.entered - self.gone.keys():
-                if self.jobs[j].processors <= self.root.processors and self.eligible(j) == FOREVER:
-                    self.vanish(j, Fate.NEVER_ELIGIBLE)
-
-    def enterable(self) -> list[int]:
-        self.cascade()
-        pending = self.submitted - self.entered - self.gone.keys()
-        return sorted(j for j in pending if self.eligible(j) <= self.now)
-
-    def impatient(self) -> list[int]:
-        """Submitted jobs that have not started, whose users give up some time."""
-        return sorted(
-            j
-            for j in self.submitted - self.gone.keys()
-            if self.outcome.start[j] == NONE and self.jobs[j].gives_up != NONE
-        )
-
-    def due(self) -> list[int]:
-        return [j for j in self.impatient() if self.jobs[j].gives_up <= self.now]
-
     def live(self) -> list[int]:
         """Who enters now, in order; users give up."""
-        entering: list[int] = []
-        arriving = [j for j, job in enumerate(self.jobs) if job.submit_time == self.now]
-        again = True
-        while again:
-            found = self.enterable()
-            self.entered.update(found)
-            entering += found
-            for j in arriving:
-                self.cascade()
-                if j not in self.submitted:
-                    self.submitted.add(j)
-                    if j not in self.gone and self.jobs[j].processors > self.root.processors:
-                        self.vanish(j, Fate.REJECTED)
-                    elif j not in self.gone and self.eligible(j) <= self.now:
-                        self.entered.add(j)
-                        entering.append(j)
-            while not self.enterable() and self.due():
-                self.leave(self.due()[0])
-            again = bool(self.enterable())
-        return [j for j in entering if j not in self.gone]
+        entering, leaving = self.users.look(self.now)
+        for j in leaving:
+            self.leave(j)
+        return entering
 
     def leave(self, j: int) -> None:
-        self.vanish(j, Fate.GAVE_UP)
         if j in self.waiting:
             self.waiting.remove(j)
             if j in self.place:
@@ -894,11 +847,11 @@ class Simulation:
             return
         single = not old.holder.children
         if single:
-            # Only the grid: to the owner's shadow calendars the job does not move before it has a new place.
-            self.without_booking(j)
+            # To the owner's shadow calendars the job does not move before it has a new place.
+            self.vacate(j)
         else:
             self.give_back(j)
-        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+        known = self.offers(j, m, begin)
         while True:
             found = self.search(j, m, known, old.start, (old.holder, old.start) if single else None)
             if found is None:
@@ -913,16 +866,9 @@ class Simulation:
             if single:
                 self.book(j, 1)
             known[found[0]] = (self.behind(found[1]), False)
-        for k, nodes in old.parts.items():
-            for slot in self.touched(old.start, old.duration):
-                self.fill(j, k, slot, self.taken(k, nodes))
+        self.occupy(j)
         if not single:
             self.book(j, 1)
-
-    def without_booking(self, j: int) -> None:
-        for k in self.place[j].parts:
-            for slot in self.touched(self.place[j].start, self.place[j].duration):
-                assert self.clear(j, k, slot)
 
     def instant(self) -> None:
         """All that happens at one instant."""
@@ -973,10 +919,9 @@ class Simulation:
 
     def is_over(self) -> bool:
         """Whether all is done, or those who wait will never have a place."""
-        pending = self.submitted - self.entered - self.gone.keys()
-        if any(self.eligible(j) < FOREVER - 1 for j in pending) or self.impatient() or self.running:
+        if self.users.times() or self.running or any(job.submit_time > self.now for job in self.jobs):
             return False
-        if len(self.submitted) < len(self.jobs) or any(j in self.place for j in self.waiting):
+        if any(j in self.place for j in self.waiting):
             return False
         times = {time for c in self.closings for time in (c.start, c.until) if time < FOREVER}
         return not self.waiting or max(times, default=NONE) < self.now
@@ -984,12 +929,11 @@ class Simulation:
     def run(self) -> Outcome:
         while not self.is_over():
             self.instant()
-            while any(self.real_end(j) == self.now for j in self.running) or self.enterable():
+            while any(self.real_end(j) == self.now for j in self.running) or self.users.is_due(self.now):
                 self.instant()
             self.now += 1
-        for j in range(len(self.jobs)):
-            if self.outcome.fate[j] == Fate.COMPLETED and j not in self.ended:
-                self.outcome.fate[j] = Fate.STARVED
+        fates = [self.users.fate.get(j, "starved") for j in range(len(self.jobs))]
+        self.outcome.fate.extend(FATES[fate] for fate in fates)
         routes = Counter(self.route.values())
         for name in ("promoted", "forwarded", "bumped"):
             self.counts[name] = routes[name]

@@ -19,6 +19,7 @@ from tests.oracles import nodes as on_nodes
 from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
 from tests.oracles.grid import GridCluster, GridJob, self_schedule, simulate_grid
 from tests.oracles.local import Job, simulate_policy
+from tests.oracles.users import NEVER
 
 ALONE = {"fcfs": "none", "easy": "easy"}
 """Backfilling of the local policies of grids."""
@@ -138,7 +139,7 @@ def _nodes(case: Case, variant: str) -> CaseSchedule:
             job.requested_time,
             units=job.processors,
             memory=max(job.memory, 0),
-            gives_up=on_nodes.NEVER if job.gives_up_time == NONE else job.gives_up_time,
+            gives_up=NEVER if job.gives_up_time == NONE else job.gives_up_time,
             failed=job.number in options.get("failed", ()),
             after=after[job.number],
         )
@@ -149,7 +150,7 @@ def _nodes(case: Case, variant: str) -> CaseSchedule:
         for time, node, kind, *window in options.get("events", ())
     ]
     nodes = [
-        on_nodes.Node(node.processors, on_nodes.NEVER if node.memory is None else node.memory)
+        on_nodes.Node(node.processors, NEVER if node.memory is None else node.memory)
         for node in case.clusters.values()
     ]
     policy = on_nodes.Policy(

@@ -15,10 +15,10 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from tests.oracles.local import Policy
+from tests.oracles.orders import corrected, lengthened, rank, saved, worked
+from tests.oracles.users import NEVER, Users
 
-NEVER = 2**62
-
-INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+FAR = 2**62
 
 
 class Occupation(NamedTuple):
@@ -51,9 +51,10 @@ class MemberEvent(NamedTuple):
 class Life(NamedTuple):
     """What a job lives through: when its user gives up, whether it fails, whom it waits for."""
 
-    gives_up: float = math.inf
+    gives_up: int = NEVER
     failed: bool = False
-    needs: tuple[tuple[int, str, int], ...] = ()  # job, "after", "any", "ok" or "not ok", delay
+    after: tuple[tuple[int, str, int], ...] = ()  # job, kind, delay
+    submit: int = 0  # is set by the oracle
 
 
 class Outage(NamedTuple):
@@ -158,11 +159,6 @@ class State:
     interval: int = 0
     pause: int = 0
     entry: int = 0
-    entered: int = 0
-    submitted: bool = False
-    eligible: int = 0
-    fate: str = ""
-    gone_at: int = 0
     killed: int = 0
 
 
@@ -194,41 +190,6 @@ class Cluster:
         while taken < tasks:
             taken += self.node
         return taken
-
-
-def expected_end(start: int, estimate: int, overrun: str, not_before: int) -> int:
-    """First time at or after another at which a job is expected to end."""
-    end, count = start + estimate, 0
-    while end < not_before:
-        if overrun == "doubling":
-            end = start + estimate * 2 ** (count + 1)
-        else:
-            end += INCREMENTS[min(count, len(INCREMENTS) - 1)]
-        count += 1
-    return end
-
-
-def lengthened(work: int, saving: Repairs | State) -> int:
-    """Seconds that work takes with its checkpoints; there is none at its end."""
-    seconds = since = 0
-    for _ in range(work):
-        if saving.interval and since == saving.interval:
-            seconds, since = seconds + saving.pause, 0
-        seconds, since = seconds + 1, since + 1
-    return seconds
-
-
-def work_in(seconds: int, saving: Repairs | State, killed: bool) -> int:
-    """Seconds of work in so many; of a job that is killed, those before its last whole checkpoint."""
-    if not saving.interval:
-        return 0 if killed else seconds
-    done = kept = 0
-    round_of = saving.interval + saving.pause
-    for second in range(seconds):
-        done += second % round_of < saving.interval
-        if second % round_of == round_of - 1:
-            kept = done
-    return kept if killed else done
 
 
 class Oracle:
@@ -272,7 +233,8 @@ class Oracle:
         repairs: Sequence[Repairs] = (),
     ) -> None:
         self.jobs = jobs
-        self.lifecycles = lifecycles or [Life()] * len(jobs)
+        lives = zip(lifecycles or [Life()] * len(jobs), jobs, strict=True)
+        self.users = Users([life._replace(submit=job.submit_time) for life, job in lives])
         self.outages = outages
         self.rules = rules
         self.clusters = [Cluster(count) for count in processors]
@@ -330,14 +292,7 @@ class Oracle:
 
     def future_instants(self) -> list[int]:
         instants: list[float] = [event.time for event in self.events]
-        for j, state in enumerate(self.states):
-            if state.state == "ahead":
-                instants += [
-                    self.jobs[j].submit_time,
-                    self.jobs[j].submit_time if state.fate else self.met(j),
-                ]
-            if not state.fate and state.start is None:
-                instants.append(self.gives_up_at(j))
+        instants += self.users.times()
         instants += [time for outage in self.outages for time in self.times_of(outage)]
         for cluster in self.clusters:
             instants += [hold.until for hold in cluster.holds]
@@ -345,7 +300,7 @@ class Oracle:
             instants += [self.boundary(j) for j in self.wanted(i)]
         for j in self.running():
             instants += [self.end(j), self.expected(j)]
-        return [int(time) for time in instants if self.now < time < NEVER]
+        return [int(time) for time in instants if self.now < time < FAR]
 
     def times_of(self, outage: Outage) -> tuple[float, float, float]:
         """When the processors of an outage are closed, whoever is there is killed, and they are open."""
@@ -361,7 +316,7 @@ class Oracle:
         while self.events and self.events[0].time == self.now:
             self.change(self.events.pop(0))
         first = True
-        while first or self.some_enter():
+        while first or self.users.is_due(self.now):
             self.let_in_and_out()
             before = None
             while before != self.picture():
@@ -404,6 +359,7 @@ class Oracle:
                     self.drop(j)
                     self.close_proxies(j)
                 state.state, state.finish = "finished", self.now
+                self.users.leave(j, self.now, "completed")
         for cluster in self.clusters:
             for hold in [hold for hold in cluster.holds if hold.until == self.now]:
                 self.unreported = True
@@ -432,14 +388,14 @@ class Oracle:
         job, state = self.jobs[j], self.states[j]
         self.unreported = True
         self.entries += 1
-        state.entry, state.entered = self.entries, self.now
+        state.entry = self.entries
         reach = max(self.most_processors(clique) for clique in self.cliques)
         if job.home is not None and job.processors <= self.clusters[job.home].processors:
             self.clusters[job.home].queue.append(j)
             state.state = "local queue"
         elif job.processors > reach or (job.home is not None and not self.clusters[job.home].member):
             state.state = "rejected"
-            self.leave(j, "rejected")
+            self.users.leave(j, self.now, "rejected")
         else:
             self.send_to_grid(j)
 
@@ -462,8 +418,10 @@ class Oracle:
     def end(self, j: int) -> int:
         state = self.states[j]
         if state.state == "local run":
-            return state.resume + lengthened(state.work, self.repairs_of(j))
-        return state.resume + lengthened(math.ceil(state.left / self.rate(j)), state)
+            repairs = self.repairs_of(j)
+            return state.resume + lengthened(state.work, repairs.interval, repairs.pause)
+        work = math.ceil(state.left / self.rate(j))
+        return state.resume + lengthened(work, state.interval, state.pause)
 
     def at_home(self, j: int, seconds: int) -> int:
         """Whole seconds of a local job at the speed of its cluster, which is divided by as it is written."""
@@ -483,7 +441,7 @@ class Oracle:
     def expected(self, j: int) -> int:
         """The next expected end, after now."""
         state = self.states[j]
-        return expected_end(state.resume, state.length, self.rules.overrun, self.now + 1)
+        return state.resume + corrected(state.length, self.now - state.resume, self.rules.overrun)
 
     def rate(self, j: int) -> Fraction:
         return self.rate_on(list(self.states[j].clusters))
@@ -509,8 +467,7 @@ class Oracle:
     def estimated(self, j: int) -> Fraction:
         """Seconds of work that a job is expected to have left."""
         done = self.jobs[j].run_time - self.states[j].left
-        estimate = expected_end(0, self.jobs[j].estimate, self.rules.overrun, math.floor(done) + 1)
-        return estimate - done
+        return corrected(self.jobs[j].estimate, math.floor(done), self.rules.overrun) - done
 
     def begin_spell(self, j: int, cost: int) -> None:
         state = self.states[j]
@@ -518,9 +475,13 @@ class Oracle:
         repairs = [self.clusters[i].repairs for i in state.clusters]
         state.interval = min((each.interval for each in repairs if each.interval), default=0)
         state.pause = max(each.pause for each in repairs)
-        state.length = lengthened(math.ceil(self.estimated(j) / self.rate(j)), state)
-        if state.start is None:
-            state.start = self.now
+        work = math.ceil(self.estimated(j) / self.rate(j))
+        state.length = lengthened(work, state.interval, state.pause)
+        self.note_start(j)
+
+    def note_start(self, j: int) -> None:
+        self.users.start(j, self.now)
+        self.states[j].start = self.users.started[j]
 
     def end_spell(self, j: int, killed: bool = False) -> None:
         state = self.states[j]
@@ -531,7 +492,8 @@ class Oracle:
                 self.segments.append(Segment(j, i, count, state.begin, until, True, tasks))
             if not killed or state.resume < self.now:
                 self.segments.append(Segment(j, i, count, state.resume, self.now, False, tasks, killed))
-        done = work_in(max(0, self.now - state.resume), state, killed)
+        elapsed = max(0, self.now - state.resume)
+        done = (saved if killed else worked)(elapsed, state.interval, state.pause)
         state.left = max(Fraction(0), state.left - done * self.rate(j))
 
     def drop(self, j: int) -> None:
@@ -602,13 +564,13 @@ class Oracle:
         cluster.queue.remove(j)
         cluster.local.append(j)
         state.state, state.resume = "local run", self.now
-        if state.start is None:
-            state.start = self.now
+        self.note_start(j)
         state.length = self.guessed(j)
 
     def guessed(self, j: int) -> int:
         """Seconds that a local job is expected to run."""
-        return lengthened(self.states[j].guess, self.repairs_of(j))
+        repairs = self.repairs_of(j)
+        return lengthened(self.states[j].guess, repairs.interval, repairs.pause)
 
     def repairs_of(self, j: int) -> Repairs:
         home = self.jobs[j].home
@@ -626,7 +588,7 @@ class Oracle:
         frees += [(hold.until, hold.processors) for hold in cluster.holds]
         idle = len(self.closed(i) - set(cluster.owner))
         loose = idle - sum(count for _, count in cluster.gaps)
-        return sorted([*frees, *cluster.gaps, (NEVER, loose)])
+        return sorted([*frees, *cluster.gaps, (FAR, loose)])
 
     def free_by(self, i: int, time: float) -> int:
         return self.free(i) + sum(count for end, count in self.expected_frees(i) if end <= time)
@@ -706,24 +668,14 @@ class Oracle:
     def ordered(self, i: int, order: str | object) -> list[int]:
         """Jobs of a local queue in an order; ties by submission."""
         assert isinstance(order, str)
-        return sorted(self.clusters[i].queue, key=lambda j: (self.rank(j, order), j))
 
-    def rank(self, j: int, order: str) -> float:
-        """What an order sorts by, smallest first."""
-        wait = self.now - self.states[j].entered
-        estimate = self.guessed(j)
-        expansion = (wait + estimate) / estimate
-        stays = 1 / (0.05 * (wait + estimate) / 60 + 1)
-        ranks: dict[str, float] = {
-            "fcfs": self.states[j].entry,
-            "shortest": estimate,
-            "smallest": self.taken(j),
-            "smallest_area": estimate * self.taken(j),
-            "lxf": -expansion,
-            "lxwf": -(expansion + 0.02 * wait / 3600),
-            "critical": -(stays * stays + wait / 86400),
-        }
-        return ranks[order]
+        def key(j: int) -> tuple[float, int]:
+            entered, size = self.users.entered[j], self.taken(j)
+            if order == "fcfs":
+                return self.states[j].entry, j
+            return rank(order, self.now, entered, self.guessed(j), size), j
+
+        return sorted(self.clusters[i].queue, key=key)
 
     def backfill(self, i: int) -> None:
         """Start jobs behind the first one, which does not fit; conservative plans are made anew."""
@@ -812,7 +764,7 @@ class Oracle:
     def back(self, i: int, p: int) -> float:
         """When a closed processor is expected to be back."""
         here = [outage for outage in self.going_on(i) if outage.first <= p < outage.end]
-        return max(outage.until if outage.known else NEVER for outage in here)
+        return max(outage.until if outage.known else FAR for outage in here)
 
     # Nodes
 
@@ -858,7 +810,7 @@ class Oracle:
             self.kill_local(j, i, is_lost)
         if is_lost:
             state.state, state.finish = "gone", self.now
-            self.leave(j, "lost")
+            self.users.leave(j, self.now, "lost")
 
     def cut(self, j: int, i: int, hold: Hold) -> None:
         """Let tasks be on their way no longer than until now."""
@@ -874,11 +826,11 @@ class Oracle:
             j, i, self.taken(j), state.resume, self.now, False, self.jobs[j].processors, killed=True
         )
         self.segments.append(segment)
-        saved = work_in(self.now - state.resume, cluster.repairs, True)
-        state.work -= saved
-        state.guess = max(1, state.guess - saved)
+        kept = saved(self.now - state.resume, cluster.repairs.interval, cluster.repairs.pause)
+        state.work -= kept
+        state.guess = max(1, state.guess - kept)
         if self.rules.checkpoint:
-            state.left = max(Fraction(0), state.left - saved * cluster.speed)
+            state.left = max(Fraction(0), state.left - kept * cluster.speed)
         if not is_lost:
             state.state, state.headed = "local queue", None
             if cluster.repairs.requeue == "end":
@@ -888,84 +840,17 @@ class Oracle:
 
     # Jobs that enter and leave
 
-    def met(self, j: int) -> float:
-        """When a job is eligible; infinite while it is not known, or if it never is."""
-        times: list[float] = [self.jobs[j].submit_time]
-        for on, kind, delay in self.lifecycles[j].needs:
-            other = self.states[on]
-            if kind == "after" and other.start is not None:
-                times.append(other.start + delay)
-            elif other.state == "finished":
-                assert other.finish is not None
-                times.append(other.finish + delay)
-            else:
-                times.append(other.gone_at + delay if other.fate else math.inf)
-        return max(times)
-
-    def is_hopeless(self, j: int) -> bool:
-        """Whether a job waits for what cannot be any more."""
-        for on, kind, _ in self.lifecycles[j].needs:
-            other = self.states[on]
-            if kind == "after" and other.start is not None:
-                continue
-            is_done = other.state == "finished" or bool(other.fate)
-            ended_well = other.state == "finished" and not self.lifecycles[on].failed
-            if other.fate == "never eligible" or (
-                is_done and ((kind == "ok" and not ended_well) or (kind == "not ok" and ended_well))
-            ):
-                return True
-        return False
-
-    def gives_up_at(self, j: int) -> float:
-        return max(self.lifecycles[j].gives_up, self.jobs[j].submit_time)
-
-    def leave(self, j: int, fate: str) -> None:
-        self.states[j].fate, self.states[j].gone_at = fate, self.now
-        self.lose_hope()
-
-    def lose_hope(self) -> None:
-        """Let all those be gone that wait for what cannot be."""
-        for j, state in enumerate(self.states):
-            if state.state == "ahead" and not state.fate and self.is_hopeless(j):
-                self.leave(j, "never eligible")
-
-    def entering(self) -> list[int]:
-        """Jobs that enter now: those that waited for others before those that are submitted now."""
-        able = [
-            j
-            for j, state in enumerate(self.states)
-            if state.state == "ahead" and not state.fate and self.met(j) <= self.now
-        ]
-        return sorted(able, key=lambda j: (not self.states[j].submitted, j))
-
-    def some_enter(self) -> bool:
-        self.lose_hope()
-        return bool(self.entering())
-
     def let_in_and_out(self) -> None:
-        self.lose_hope()
+        """Those who enter because somebody gave up do so before the next one does."""
         changed = True
         while changed:
-            entering = self.entering()
-            for j, job in enumerate(self.jobs):
-                self.states[j].submitted |= job.submit_time <= self.now
+            entering = self.users.enter(self.now)
             for j in entering:
-                self.states[j].eligible = int(self.met(j))
                 self.arrive(j)
-            # those who enter because somebody gave up do so before the next one does
-            leaving = [] if entering else self.leaving_users()[:1]
-            for j in leaving:
-                self.give_up(j)
-            changed = bool(entering or leaving)
-
-    def leaving_users(self) -> list[int]:
-        """Jobs that have not started whose users give up now."""
-        waiting = [
-            j
-            for j, state in enumerate(self.states)
-            if state.start is None and not state.fate and state.submitted
-        ]
-        return [j for j in waiting if self.gives_up_at(j) == self.now]
+            leaving = None if entering else self.users.give_up(self.now)
+            if leaving is not None:
+                self.give_up(leaving)
+            changed = bool(entering) or leaving is not None
 
     def give_up(self, j: int) -> None:
         state = self.states[j]
@@ -981,7 +866,6 @@ class Oracle:
         elif state.state == "grid queue":
             self.new.remove(j)
         state.state = "gone"
-        self.leave(j, "gave up")
 
     # Grid jobs that have to leave
 

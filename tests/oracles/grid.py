@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from tests.oracles import nodes
+from tests.oracles import nodes as single
 from tests.oracles.local import Policy
 from tests.oracles.nodes import Cluster
 from tests.oracles.orders import Score
@@ -60,7 +60,7 @@ class AskedJob:
     """
 
     home: int
-    job: nodes.Job
+    job: single.Job
     asked: list[dict[str, Any]]
 
 
@@ -83,10 +83,10 @@ class StandingPlan(Cluster):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self.standing: dict[int, tuple[int, list[nodes.Part]]] = {}
+        self.standing: dict[int, tuple[int, list[single.Part]]] = {}
         self.kept = True
 
-    def plan_of_queue(self) -> dict[int, tuple[int, list[nodes.Part]]]:
+    def plan_of_queue(self) -> dict[int, tuple[int, list[single.Part]]]:
         if not self.is_up_to_date():
             self.standing = super().plan_of_queue()
             self.kept = True
@@ -127,12 +127,12 @@ class StandingPlan(Cluster):
 class SiteDescription:
     """A cluster of a grid."""
 
-    nodes: list[nodes.Node]
-    policy: nodes.Policy
+    nodes: list[single.Node]
+    policy: single.Policy
     speed: float = 1.0
     allowed: list[set[int]] | None = None
-    events: list[nodes.Event] = field(default_factory=list)
-    limits: list[nodes.Limit] = field(default_factory=list)
+    events: list[single.Event] = field(default_factory=list)
+    limits: list[single.Limit] = field(default_factory=list)
     kind: type[Cluster] = Cluster
 
 
@@ -148,14 +148,14 @@ def counted(
     kind = StandingPlan if predictions == "plan" else Cluster
     sites = []
     for cluster in clusters:
-        policy = nodes.Policy(*Policy(*cluster[4:]), overrun=overrun)
-        sites.append(SiteDescription([nodes.Node(cluster.processors)], policy, cluster.speed, kind=kind))
+        policy = single.Policy(*Policy(*cluster[4:]), overrun=overrun)
+        sites.append(SiteDescription([single.Node(cluster.processors)], policy, cluster.speed, kind=kind))
     # whole nodes
     units = [cluster.processors_per_node if cluster.node_exclusive else 1 for cluster in clusters]
     asked = []
     for j, (submit, run, estimate, processors, *_) in enumerate(jobs):
         taken = [math.ceil(Fraction(processors, unit)) * unit for unit in units]
-        job = nodes.Job(submit, run, estimate, cores=processors, most=1)
+        job = single.Job(submit, run, estimate, cores=processors, most=1)
         asked.append(AskedJob(home[j], job, [{"cores": cores} for cores in taken]))
     return asked, sites, predictions
 
@@ -188,7 +188,7 @@ class Grid:
         self.users = Users([])
         self.where: dict[int, int] = {}
 
-    def job_on(self, j: int, m: int) -> nodes.Job:
+    def job_on(self, j: int, m: int) -> single.Job:
         """A job as it is on a cluster; times in float64, like this, by definition."""
         home, base, speed = self.jobs[j].home, self.jobs[j].job, self.descriptions[m].speed
         here = self.descriptions[home].speed if home < len(self.descriptions) else 1.0

@@ -53,3 +53,8 @@ def lengthened(work: int, interval: int, cost: int) -> int:
 def saved(elapsed: int, interval: int, cost: int) -> int:
     """Seconds of work before the last whole checkpoint of a job that is killed."""
     return interval * (elapsed // (interval + cost)) if interval else 0
+
+
+def worked(elapsed: int, interval: int, cost: int) -> int:
+    """Seconds of work in a time in which checkpoints are taken, counted one by one."""
+    return sum(not interval or second % (interval + cost) < interval for second in range(elapsed))

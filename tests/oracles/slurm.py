@@ -131,8 +131,9 @@ class Controller:
         self.killed: list[tuple[int, Started]] = []
         self.records: dict[int, tuple[int, int]] = {j: (j, 0) for j in range(len(jobs))}
         self.split: set[int] = set()
-        # with preemption: jobs that ended or are lost, are held, sleep since when and slept for how long
+        # jobs that are lost, that ended, that are held until when, that sleep since when, that slept how long
         self.over: set[int] = set()
+        self.ended: set[int] = set()
         self.begin = {j: job.submit for j, job in enumerate(jobs)}
         self.asleep: dict[int, int] = {}
         self.slept: dict[int, int] = dict.fromkeys(range(len(jobs)), 0)
@@ -149,34 +150,37 @@ class Controller:
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
         for now, kind in passes:
-            if self.cluster.rules is None:
-                self.process_events(now)
-            else:
-                self.advance(now)
+            self.advance(now)
             (self.backfill if kind else self.main)(now)
-            if self.asleep:
-                self.wake(now)
+            self.wake(now)
         return self.started
 
-    def process_events(self, now: int) -> None:
-        """Let nodes fail before an instant, and what was used be counted until then."""
+    def advance(self, now: int) -> None:
+        """Let all happen before an instant; what was used is counted until then, and then jobs end first."""
         while True:
-            failure = self.failures[0].begin if self.failures else now
-            counted = self.calculations[0] if self.calculations else now + 1
-            if counted <= min(failure, now):
-                self.calculations.pop(0)
-                self.overdraw(counted)
-            elif failure < now:
-                self.fail(self.failures.pop(0))
-            else:
+            awake = [j for j in self.running(now) if j not in self.asleep]
+            ends = {j: self.started[j].time + self.jobs[j].run + self.slept[j] for j in awake}
+            moments = [(time, 0) for time in self.calculations[:1] if time <= now]
+            moments += [(time, 1) for time in ends.values() if time < now]
+            moments += [(failure.begin, 2) for failure in self.failures[:1] if failure.begin < now]
+            if not moments:
                 return
+            moment, kind = min(moments)
+            if kind == 0:
+                self.overdraw(self.calculations.pop(0))
+            elif kind == 1:
+                self.ended.add(min(j for j in awake if ends[j] == moment))
+                self.wake(moment)
+            else:
+                self.fail(self.failures.pop(0))
+                self.wake(moment)
 
     def fail(self, failure: Outage) -> None:
         """Kill the jobs that run on a node; they wait again."""
-        for j, done in list(self.started.items()):
-            if failure.node in done.nodes and done.time + self.jobs[j].run > failure.begin:
-                self.cut_short.append((j, done.time, failure.begin))
-                self.killed.append((j, self.started.pop(j)))
+        for j in sorted(self.running(failure.begin)):
+            if failure.node in self.started[j].nodes:
+                self.cut_short.append((j, self.started[j].time, failure.begin))
+                self.stop(j)
 
     # --- minutes ----------------------------------------------------------------------------------
 
@@ -270,10 +274,7 @@ class Controller:
 
     def running(self, now: int) -> list[int]:
         """Jobs that run, by the time when they have to end."""
-        if self.cluster.rules is None:
-            on = [j for j, done in self.started.items() if done.time + self.jobs[j].run >= now]
-        else:
-            on = [j for j in self.started if j not in self.over]
+        on = [j for j in self.started if j not in self.ended]
         return sorted(on, key=lambda j: (self.must_end(j), self.records[j]))
 
     def must_end(self, j: int) -> int:
@@ -356,28 +357,6 @@ class Controller:
 
     # --- preemption -------------------------------------------------------------------------------
 
-    def advance(self, now: int) -> None:
-        """Let all happen before an instant: jobs end, nodes fail, those who sleep go on."""
-        while True:
-            ends = [
-                (self.started[j].time + self.jobs[j].run + self.slept[j], j)
-                for j in self.running(now)
-                if j not in self.asleep
-            ]
-            end = min(ends, default=(now, -1))
-            failure = self.failures[0].begin if self.failures else now
-            if min(end[0], failure) >= now:
-                return
-            if end[0] <= failure:
-                self.over.add(end[1])
-                self.wake(end[0])
-                continue
-            failed = self.failures.pop(0)
-            for j in sorted(self.running(now)):
-                if failed.node in self.started[j].nodes:
-                    self.stop(j)
-            self.wake(failed.begin)
-
     def stop(self, j: int) -> None:
         """Kill a running job."""
         self.asleep.pop(j, None)
@@ -387,7 +366,8 @@ class Controller:
     def wake(self, now: int) -> None:
         """Let those go on who have their cores again."""
         rules = self.cluster.rules
-        assert rules is not None
+        if rules is None:
+            return
         for j in sorted(self.asleep, key=lambda j: (-rules.level[j], self.records[j])):
             awake = [k for k in self.running(now) if k not in self.asleep]
             free = True

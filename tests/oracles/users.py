@@ -6,7 +6,7 @@ Whether a job is eligible is worked out anew each time, from what has happened s
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 NEVER = 10**12
 UNKNOWN = NEVER - 1
@@ -23,6 +23,15 @@ class Life(Protocol):
     def failed(self) -> bool: ...
     @property
     def after(self) -> Sequence[tuple[int, str, int]]: ...
+
+
+class Submission(NamedTuple):
+    """What of a job is for its user to decide."""
+
+    submit: int
+    gives_up: int = NEVER
+    failed: bool = False
+    after: tuple[tuple[int, str, int], ...] = ()
 
 
 class Users:
@@ -62,21 +71,28 @@ class Users:
             times.append(met if met >= UNKNOWN else met + delay)
         return max(times)
 
+    def pending(self) -> list[int]:
+        """Jobs that have not entered."""
+        return [j for j in range(len(self.jobs)) if j not in self.entered and j not in self.gone]
+
+    def lose_hope(self, now: int) -> None:
+        """Let those be gone that wait for what cannot be any more."""
+        while lost := [j for j in self.pending() if j not in self.fate and self.eligible(j) == NEVER]:
+            for j in lost:
+                self.leave(j, now, "never eligible")
+
     def enter(self, now: int) -> list[int]:
         """Who enters now; those that were submitted before come first."""
         entering: list[int] = []
         before = -1
         while before != (before := len(self.entered) + len(self.gone)):
-            coming = [j for j, job in enumerate(self.jobs) if job.submit <= now]
-            coming = [j for j in coming if j not in self.entered and j not in self.gone]
+            self.lose_hope(now)
+            coming = [j for j in self.pending() if self.jobs[j].submit <= now]
             for j in sorted(coming, key=lambda j: (j not in self.submitted, j)):
                 self.submitted.add(j)
-                eligible = self.eligible(j)
                 if j in self.fate:
                     self.leave(j, now, self.fate[j])
-                elif eligible == NEVER:
-                    self.leave(j, now, "never eligible")
-                elif eligible <= now:
+                elif self.eligible(j) <= now:
                     self.entered[j] = now
                     entering.append(j)
         return entering
@@ -88,6 +104,11 @@ class Users:
                 self.leave(j, now, "gave up")
                 return j
         return None
+
+    def is_due(self, now: int) -> bool:
+        """Whether somebody is still to enter or to leave now."""
+        self.lose_hope(now)
+        return any(time <= now for time in self.times())
 
     def look(self, now: int) -> tuple[list[int], list[int]]:
         """Who enters and who leaves now: one who gives up may let others enter, before the next one does."""

@@ -23,6 +23,7 @@ from gridsched.workloads.dependencies import dependency_table
 from tests.oracles import grid as naive
 from tests.oracles import nodes as oracle
 from tests.oracles.grid import METRICS, SCHEMES, AskedJob, SelfScheduling, SiteDescription
+from tests.oracles.users import NEVER
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of
@@ -156,9 +157,9 @@ def _limits(
         return [], []
     most, cores = draw.choice([(1, None), (2, None), (3, 12)])
     minutes = draw.choice([None, 9])
-    seconds = oracle.NEVER if minutes is None else 60 * minutes
+    seconds = NEVER if minutes is None else 60 * minutes
     given = Limit(by="user", jobs=most, processors=cores, processor_minutes=minutes)
-    return [given], [oracle.Limit(most, cores or oracle.NEVER, seconds)] * users
+    return [given], [oracle.Limit(most, cores or NEVER, seconds)] * users
 
 
 def _site(
@@ -234,7 +235,7 @@ def some_case(
                 row["estimate"],
                 failed=row["status"] == 0,
                 user=row["user"],
-                gives_up=row["gives_up"] if row["gives_up"] >= 0 else oracle.NEVER,
+                gives_up=row["gives_up"] if row["gives_up"] >= 0 else NEVER,
                 after=[(on, kind, delay) for job, on, kind, delay in needs if job == j],
             ),
             [each[j] for each in asked],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
 from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
+from tests.oracles.users import NEVER
 from tests.support.fields import assert_fields, field
 from tests.systems.dynamic_grid.test_scheduler import (
     COMPOSED,
@@ -52,12 +52,12 @@ from tests.systems.dynamic_grid.test_scheduler import (
 
 KINDS = {
     "after": Dependency.AFTER,
-    "any": Dependency.AFTER_ANY,
-    "ok": Dependency.AFTER_OK,
-    "not ok": Dependency.AFTER_NOT_OK,
+    "afterany": Dependency.AFTER_ANY,
+    "afterok": Dependency.AFTER_OK,
+    "afternotok": Dependency.AFTER_NOT_OK,
 }
 FATES = {
-    "": Fate.COMPLETED,
+    "completed": Fate.COMPLETED,
     "rejected": Fate.REJECTED,
     "gave up": Fate.GAVE_UP,
     "never eligible": Fate.NEVER_ELIGIBLE,
@@ -121,12 +121,10 @@ def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCa
         )
     lifecycles = []
     for j, each in enumerate(case.jobs):
-        gives_up = math.inf
+        gives_up = NEVER
         needs: list[tuple[int, str, int]] = []
         if jobs_live:
-            gives_up = draw(
-                st.sampled_from([math.inf, math.inf, each.submit_time + draw(st.integers(-2, 20))])
-            )
+            gives_up = draw(st.sampled_from([NEVER, NEVER, each.submit_time + draw(st.integers(-2, 20))]))
             others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if j else []
             if draw(st.booleans()):
                 delays = st.sampled_from([0, 0, 3])
@@ -141,9 +139,9 @@ def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCa
 def dependencies(lifecycles: Sequence[Life], own: Sequence[int]) -> NDArray[np.void]:
     """Dependencies among some of the jobs, by their indices there."""
     needs = [
-        (own.index(j), own.index(on), KINDS[kind], delay)
+        (own.index(j), own.index(on), int(KINDS[kind]), delay)
         for j in own
-        for on, kind, delay in lifecycles[j].needs
+        for on, kind, delay in lifecycles[j].after
         if on in own
     ]
     table = np.zeros(len(needs), DEPENDENCY)
@@ -157,7 +155,7 @@ def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Li
     table = dependencies(lifecycles, range(len(lifecycles)))
     jobs = np.zeros(len(lifecycles), LIFE)
     jobs["submit"] = [job.submit_time for job in case.jobs]
-    jobs["gives_up"] = [FOREVER if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
+    jobs["gives_up"] = [FOREVER if life.gives_up == NEVER else life.gives_up for life in lifecycles]
     jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(lifecycles))
     jobs["failed"] = [life.failed for life in lifecycles]
     return engine_lifecycles.allocate(jobs, *dependents_of(table, len(lifecycles)))
@@ -200,11 +198,12 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
     )
     done, lifecycles = scheduled(failing)
     assert of_engine(done, naive) == of_oracle(naive)
-    assert lifecycles.jobs["fate"].tolist() == [int(FATES[state.fate]) for state in naive.states]
+    fates = [naive.users.fate.get(j, "completed") for j in range(len(naive.states))]
+    assert lifecycles.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
     assert done.grid.progress["killed"].tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
     eligible: Any = lifecycles.jobs["eligible"][entered]
-    assert eligible.tolist() == [state.eligible for state in naive.states if state.entry > 0]
+    assert eligible.tolist() == [naive.users.eligible(j) for j in np.flatnonzero(entered).tolist()]
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -220,9 +219,7 @@ def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
         requested_time=np.array([each.estimate for each in jobs]),
         requested_processors=np.array([each.processors for each in jobs]),
         status=np.array([0 if life.failed else 1 for life in lifecycles]),
-        gives_up_time=np.array(
-            [-1 if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
-        ),
+        gives_up_time=np.array([-1 if life.gives_up == NEVER else life.gives_up for life in lifecycles]),
         dependencies=dependencies(failing.lifecycles, own),
     )
 
@@ -380,7 +377,7 @@ WORKED: dict[str, tuple[FailureCase, dict[str, Any]]] = {
         small(
             [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)],
             [[]],
-            [Life(failed=True), Life(needs=((0, "any", 3),)), Life(needs=((0, "ok", 0),))],
+            [Life(failed=True), Life(after=((0, "any", 3),)), Life(after=((0, "ok", 0),))],
         ),
         {"start_time": [0, 13, -1], "fate": [0, 0, Fate.NEVER_ELIGIBLE], "eligible_time": [0, 13, ANY]},
     ),

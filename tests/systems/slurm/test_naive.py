@@ -312,7 +312,7 @@ def compare_preemptions(seed: int, whole: str) -> list[int]:
     assert {j: int(start) for j, start in enumerate(outcome.start) if start >= 0} == first, seed
     where = {j: sorted(done.nodes) for j, done in twin.started.items()}
     assert {j: outcome.nodes_of(j, jobs[j].nodes) for j in where} == where, seed
-    ended = {j: twin.started[j].time + twin.slept[j] + jobs[j].run for j in twin.over if j in twin.started}
+    ended = {j: twin.started[j].time + twin.slept[j] + jobs[j].run for j in twin.ended}
     last = {int(each["job"]): int(each["end"]) for each in outcome.executions}
     assert {j: last[j] for j in ended} == ended, seed
     modes = outcome.preemptions["mode"].tolist()
