@@ -13,7 +13,7 @@ import pytest
 import gridsched as gs
 from gridsched.cli import main
 from gridsched.nodes import read_events
-from tests.support.logs import HEADER, assert_rows, row, swf
+from tests.support.logs import assert_rows, row, swf
 from tests.traces.test_sacct import COLUMNS, export, line
 
 TABLE = f"{COLUMNS}|ReqTRES|NodeList|Dependency"
@@ -336,15 +336,19 @@ def test_parquet_says_what_it_needs(
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
     """SWF log of a cluster of 4 processors that was out from 10000 to 20000 s, with a wait and a status."""
-    jobs = []
-    for number in range(40):
-        submit = 500 * number
-        start = max(submit, 20_000) if submit > 9000 else submit
-        jobs.append((number + 1, submit, start - submit, 400))
-    lines = [f"{n} {s} {w} {r} 4 -1 -1 4 800 -1 1 1 1 1 1 1 -1 -1" for n, s, w, r in jobs]
-    path = tmp_path / "stopped.swf"
-    path.write_text(HEADER + "\n".join(lines) + "\n")
-    return path
+    submit = 500 * np.arange(40)
+    jobs = gs.Workload(
+        name="stopped",
+        submit_time=submit,
+        wait_time=np.where(submit > 9000, np.maximum(20_000 - submit, 0), 0),
+        run_time=np.full(40, 400),
+        requested_processors=np.full(40, 4),
+        requested_time=np.full(40, 800),
+        status=np.ones(40, np.int64),
+        processors_available=4,
+    )
+    gs.write_swf(jobs, tmp_path / "stopped.swf")
+    return tmp_path / "stopped.swf"
 
 
 def test_outages_are_listed_and_written(stopped: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
@@ -364,13 +368,18 @@ def test_patience_is_drawn_from_the_log(
     tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
 ) -> None:
     rng = np.random.default_rng(1)
-    lines = []
-    for number, submit in enumerate(np.sort(rng.integers(0, 20_000, 200)).tolist(), start=1):
-        gave_up = rng.random() < 0.3
-        wait, ran, status = int(rng.integers(1, 3000)), 0 if gave_up else 300, 5 if gave_up else 1
-        lines.append(f"{number} {submit} {wait} {ran} 2 -1 -1 2 600 -1 {status} 1 1 1 1 1 -1 -1")
-    path = tmp_path / "log.swf"
-    path.write_text(HEADER + "\n".join(lines) + "\n")
+    gave_up, path = rng.random(200) < 0.3, tmp_path / "log.swf"
+    log = gs.Workload(
+        name="log",
+        submit_time=np.sort(rng.integers(0, 20_000, 200)),
+        wait_time=rng.integers(1, 3000, 200),
+        run_time=np.where(gave_up, 0, 300),
+        requested_processors=np.full(200, 2),
+        requested_time=np.full(200, 600),
+        status=np.where(gave_up, 5, 1),
+        processors_available=4,
+    )
+    gs.write_swf(log, path)
     text = printed("simulate", path, "--cancelled", "patience", "--seed", 3)
     assert int(row(text, "repaired: time at which the user gives up, drawn")[0]) > 50
     made = gs.workloads.with_patience(gs.clean(gs.read_swf(path), cancelled="wait"), seed=3)
