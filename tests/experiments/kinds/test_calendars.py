@@ -325,10 +325,14 @@ def test_partitions_count_what_they_leave_out(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]:
-    """The study as run once, with its folder."""
-    folder = study_in(write_logs(tmp_path_factory.mktemp("calendars")), study_of, SEED) / "tiny"
-    return folder, results.read(folder / "study.nc")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the study as run once."""
+    return study_in(write_logs(tmp_path_factory.mktemp("calendars")), study_of, SEED) / "tiny"
+
+
+@pytest.fixture(scope="module")
+def whole(made: Path) -> xr.Dataset:
+    return results.read(made / "study.nc")
 
 
 def runs_of(whole: xr.Dataset, name: str) -> xr.DataArray:
@@ -336,8 +340,7 @@ def runs_of(whole: xr.Dataset, name: str) -> xr.DataArray:
     return whole[name].sel(group=ALL).isel(replicate=0)
 
 
-def test_dataset_holds_every_run(made: tuple[Path, xr.Dataset]) -> None:
-    folder, whole = made
+def test_dataset_holds_every_run(made: Path, whole: xr.Dataset) -> None:
     study = study_of()
     known = runs_of(whole, "makespan").notnull()
     for scenario in study.scenarios:
@@ -348,13 +351,12 @@ def test_dataset_holds_every_run(made: tuple[Path, xr.Dataset]) -> None:
     assert whole["replicates_are"].values.tolist() == ["blocks", "blocks"]
     groups = [ALL, *LENGTHS, OTHERS, "users of north", "cluster south", "users of twin, under 10 s"]
     assert set(groups) <= set(whole["group"].values.tolist())
-    run_rows = pd.read_csv(folder / "runs.csv")
+    run_rows = pd.read_csv(made / "runs.csv")
     assert len(run_rows) == run_rows["run"].nunique() == int(known.sum())
-    assert set(DELAYS) <= set(pd.read_csv(folder / "tables" / "measures.csv")["measure"])
+    assert set(DELAYS) <= set(pd.read_csv(made / "tables" / "measures.csv")["measure"])
 
 
-def test_parameters_are_coordinates(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_parameters_are_coordinates(whole: xr.Dataset) -> None:
     own = whole.sel(scheduler="reserved")
     assert (float(own["reserved_share"]), float(own["threshold"]), float(own["low_water"])) == (
         0.25,
@@ -368,8 +370,7 @@ def test_parameters_are_coordinates(made: tuple[Path, xr.Dataset]) -> None:
     assert float(whole["slots_of_46_days"].sel(scheduler="fine")) == -(-4_000_000 // 60)
 
 
-def test_nothing_is_lost(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_nothing_is_lost(whole: xr.Dataset) -> None:
     known = runs_of(whole, "makespan").notnull()
     jobs = whole["jobs"].sum("replicate")
     submitted = runs_of(whole, "jobs_submitted").where(known, 0)
@@ -383,8 +384,7 @@ def test_nothing_is_lost(made: tuple[Path, xr.Dataset]) -> None:
     assert float(abs(whole["balance"].isel(replicate=0).sum("group")).max()) < 1e-6
 
 
-def test_blocks_average_to_the_naive_delays(folder: Path, made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_blocks_average_to_the_naive_delays(folder: Path, whole: xr.Dataset) -> None:
     jobs, clusters = logs()
     run = simulate(jobs, clusters, "easy", estimates="requested")
     values = {name: column.tolist() for name, column in job_metrics(run).items()}
@@ -424,8 +424,7 @@ def logs() -> tuple[list[Any], list[Cluster]]:
     return jobs, [Cluster(processors=size, name=name) for name, size in sizes.items()]
 
 
-def test_runs_are_those_of_the_library(folder: Path, made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_runs_are_those_of_the_library(folder: Path, whole: xr.Dataset) -> None:
     jobs, clusters = logs()
     leaves = [Manager(name=c.name, children=[c], promote_processors=2, bump=60) for c in clusters]
     options = Calendars(slots=SlotPlan(levels=[(8, 10), (4, 120), (None, 2400)]))
@@ -467,8 +466,7 @@ def test_calendars_without_managers_are_one_cluster_after_the_other(folder: Path
             np.testing.assert_array_equal(found, expected)
 
 
-def test_reservations_grow_with_their_share(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_reservations_grow_with_their_share(whole: xr.Dataset) -> None:
     own = whole.sel(scenario="pair", estimates="actual")
     asked = runs_of(own, "reservations_granted") + runs_of(own, "reservations_refused")
     few, many = (float(asked.sel(scheduler=name)) for name in ("reserved", "more reserved"))
@@ -506,12 +504,11 @@ def test_synthetic_clusters_are_replicated(tmp_path: Path) -> None:
     assert len(set(waits.values.tolist())) == 3
 
 
-def test_page_says_what_figures_show(made: tuple[Path, xr.Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, whole = made
-    monkeypatch.chdir(folder.parent.parent)
+def test_page_says_what_figures_show(made: Path, whole: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made.parent.parent)
     study = study_of()
-    run_study(study, folder.parent, SEED, shown=True)
-    section = study_section(study, folder)
+    run_study(study, made.parent, SEED, shown=True)
+    section = study_section(study, made)
     assert section["main"] is not None
     assert section["table"].rows[section["table"].marked][0] == "alone"
     for specification in study.specifications:
@@ -521,9 +518,8 @@ def test_page_says_what_figures_show(made: tuple[Path, xr.Dataset], monkeypatch:
     assert len(study.conventions(whole)) <= 9
 
 
-def test_claims_find_what_they_need(made: tuple[Path, xr.Dataset]) -> None:
+def test_claims_find_what_they_need(whole: xr.Dataset) -> None:
     """The shipped claims are about variables that a study has."""
-    _, whole = made
     claims = [claim for claim in load_claims() if claim.paper == "imprecise-calendars"]
     names = {claim.source.study for claim in claims if claim.source is not None}
     assert len(evaluate(claims, dict.fromkeys(names, whole))) == len(claims) > 200
