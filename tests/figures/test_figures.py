@@ -24,7 +24,6 @@ from tests.support.errors import each_refused, says
 from tests.support.legibility import texts_of
 
 ALL_SCHEMES = ["FCFS", "EASY", "SJBF", "LXWF", "conservative", "FF", "EASY(2)", "EASY(4)"]
-ODD_LABELS = ["$x_1$", "<b> & co", "_hidden", "two\nlines", "100 % $", "w" * 90, r"\alpha\$", "{}"]
 
 
 def test_a_scheme_keeps_its_style_in_every_study_figure() -> None:

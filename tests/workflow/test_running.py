@@ -15,8 +15,6 @@ from tests.support.workspace import (
     temporary_files,
 )
 
-DRAWN = {"name": "drawn", "synthetic": {"machine": "M3", "jobs": 50}}
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Workspace:
