@@ -22,6 +22,7 @@ from gridsched.workloads import (
     offered_load,
 )
 from gridsched.workloads.size_classes import DEFAULT_EXPONENT, Fill, Weighting
+from tests.support.errors import refused
 
 MACHINES = load_machines()
 SECOND = HyperErlang(1, 1.0, 1.0, 1.0)
@@ -166,10 +167,8 @@ def machine_file(high: int, order: int) -> str:
 def test_mistakes_in_a_machine_file_are_named(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "machines.yaml"
     path.write_text(content)
-    with pytest.raises(WorkloadError, match=message) as caught:
+    with refused(message, str(path), error=WorkloadError, one_line=True):
         load_machines(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
