@@ -107,8 +107,7 @@ def test_no_overflow_no_error_and_no_request(
 
 def test_what_was_found_stands_on_the_first_screen(browser: Browser, report: Path) -> None:
     browser.open(report, 1400)
-    bottom = browser.value("document.querySelector('.findings').getBoundingClientRect().bottom")
-    assert bottom < 900
+    assert browser.value("document.querySelector('.findings').getBoundingClientRect().bottom") < 900
     assert browser.value("document.querySelector('.plot img').getBoundingClientRect().top") < 900
     finding = (report.parent / "tiny" / "figures" / "gantt-listed-1.txt").read_text(encoding="utf-8")
     assert finding.strip() in browser.value("document.querySelector('#tiny .findings').textContent")

@@ -165,7 +165,6 @@ class Browser:
 
     def picture(self, target: Path, top: int = 0, height: int = 900) -> None:
         """Write a part of the page as PNG."""
-        width = self.value("innerWidth")
-        clip = {"x": 0, "y": top, "width": width, "height": height, "scale": 1}
+        clip = {"x": 0, "y": top, "width": self.value("innerWidth"), "height": height, "scale": 1}
         answer = self.ask("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
         target.write_bytes(base64.b64decode(answer["data"]))

@@ -15,6 +15,7 @@ from gridsched.calibration import fitting, trust
 from gridsched.cli import main
 from gridsched.traces import write_swf
 from tests.calibration.logs import log
+from tests.support.errors import says
 from tests.support.logs import row
 
 
@@ -48,10 +49,8 @@ def test_trust_is_said_first(busy: Path, printed: Callable[..., str], tmp_path: 
     assert "waits of the second half of the log are explained by" in text
     assert text.index("null model") < text.index("recorded  ")
     assert "not estimable" in text
-    table = pd.read_csv(tmp_path / "out" / "calibration.csv")
-    assert table["policy"].tolist() == ["easy", "fcfs"]
-    users = pd.read_csv(tmp_path / "out" / "calibration_users.csv")
-    assert users["number"].nunique() == 12
+    assert pd.read_csv(tmp_path / "out" / "calibration.csv")["policy"].tolist() == ["easy", "fcfs"]
+    assert pd.read_csv(tmp_path / "out" / "calibration_users.csv")["number"].nunique() == 12
 
 
 def test_what_cannot_be_calibrated_is_one_line(
@@ -61,8 +60,9 @@ def test_what_cannot_be_calibrated_is_one_line(
     assert "--kill" in refusal(capsys, "compare", busy, "--policy", "easy", "--kill", "--calibrate")
     with_memory = ("--node-type", "2,16", "--calibrate")
     assert "--without nodes" in refusal(capsys, "compare", busy, "--policy", "easy", *with_memory)
-    calm = log(600, seed=6)
-    write_swf(replace(calm, wait_time=np.zeros(600, np.int64)), tmp_path / "calm.swf")
-    told = refusal(capsys, "compare", tmp_path / "calm.swf", "--policy", "easy", "--calibrate")
-    assert "holds no queueing" in told
-    assert "compare without --calibrate" in told
+    write_swf(replace(log(600, seed=6), wait_time=np.zeros(600, np.int64)), tmp_path / "calm.swf")
+    says(
+        refusal(capsys, "compare", tmp_path / "calm.swf", "--policy", "easy", "--calibrate"),
+        "holds no queueing",
+        "compare without --calibrate",
+    )

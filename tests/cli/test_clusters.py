@@ -13,7 +13,7 @@ import pytest
 import gridsched as gs
 from gridsched.cli import main
 from gridsched.nodes import read_events
-from tests.support.logs import HEADER, row, swf
+from tests.support.logs import assert_rows, row, swf
 from tests.traces.test_sacct import COLUMNS, export, line
 
 TABLE = f"{COLUMNS}|ReqTRES|NodeList|Dependency"
@@ -70,15 +70,20 @@ def changed(text: str) -> dict[str, list[str]]:
 
 def test_all_that_an_export_tells_counts_by_default(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", accounts)
-    assert row(text, "information used") == [
-        "nodes",
-        "memory",
-        "gpus",
-        "partitions",
-        "cancellations",
-        "dependencies",
-    ]
-    assert row(text, "cluster")[:6] == ["6", "processors", "on", "2", "nodes:", "1"]
+    assert_rows(
+        text,
+        {
+            "information used": [
+                "nodes",
+                "memory",
+                "gpus",
+                "partitions",
+                "cancellations",
+                "dependencies",
+            ],
+            "cluster": ["6", "processors", "on", "2", "nodes:", "1", ...],
+        },
+    )
     # the simulated schedule is the recorded one
     assert row(text, "easy")[:3] == row(text, "recorded")[:3]
     assert row(text, "users gave up waiting") == ["recorded", "1", "easy", "1"]
@@ -99,8 +104,13 @@ def test_all_that_an_export_tells_counts_by_default(accounts: Path, printed: Cal
 
 def test_each_can_be_switched_off(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", accounts, "--without", "cancellations,gpus", "--without", "dependencies")
-    assert row(text, "information used") == ["nodes", "memory", "partitions"]
-    assert row(text, "left out: cancelled before it started") == ["1"]
+    assert_rows(
+        text,
+        {
+            "information used": ["nodes", "memory", "partitions"],
+            "left out: cancelled before it started": ["1"],
+        },
+    )
     left = text[text.index("What this leaves out:") :]
     assert row(left, "cancellations")[:2] == ["1", "jobs"]
     assert "GPUs" in left
@@ -170,35 +180,64 @@ def test_what_each_changes_is_written(accounts: Path, tmp_path: Path, printed: C
     assert "information used" in text
 
 
-def test_mistakes(accounts: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    nodes, events = tmp_path / "nodes.yaml", tmp_path / "events.csv"
-    nodes.write_text("nodes: [{cores: 4, memory: -1}]")
-    assert "nodes.yaml: nodes[0]: node type node: memory is -1" in mistake(
-        "compare", accounts, "--nodes", nodes
-    )
-    nodes.write_text("nodes: [{cores: 4}]\npartitions: [{name: gpu, nodes: [g1]}]")
-    assert "nodes.yaml: partitions[0].nodes: 'g1' is no node" in mistake(
-        "simulate", accounts, "--nodes", nodes
-    )
-    assert "give one of the two" in mistake("simulate", accounts, "--nodes", nodes, "--processors", 4)
-    assert "give one of the two" in mistake("simulate", accounts, "--nodes", nodes, "--node-type", "1,4")
-    events.write_text("time,node,kind\n5,c1,down\n100,c2,down\n")
-    assert "events.csv:3: node is 'c2': no node" in mistake("simulate", accounts, "--events", events)
-    events.write_text("time,node,kind,start,end\n500,*,maintenance,100,200\n")
-    assert "events.csv:2: event of * at 500 s: maintenance from 100 to 200" in mistake(
-        "simulate", accounts, "--events", events
-    )
-    assert "leave these out with --without nodes,memory" in mistake("compare", accounts, "--passes", "event")
-    circle = export(
-        tmp_path,
-        job(1, (0, 0, 600), 4, "mem=4G", "c1", "afterok:2"),
-        job(2, (0, 0, 600), 4, "mem=4G", "c1", "afterok:1"),
-        header=TABLE,
-        name="circle.txt",
-    )
-    assert re.search(r"circle\.txt:[23]: a circle of dependencies", mistake("info", circle))
-    damaged = export(tmp_path, job(1, (0, 0, 600), 4, "mem=-4G", "c1"), header=TABLE, name="damaged.txt")
-    assert "damaged.txt:2: AllocTRES is 'mem=-4G'" in mistake("info", damaged)
+@pytest.mark.parametrize(
+    ("command", "file", "content", "reason"),
+    [
+        (
+            "compare {accounts} --nodes {file}",
+            "nodes.yaml",
+            "nodes: [{cores: 4, memory: -1}]",
+            "nodes.yaml: nodes[0]: node type node: memory is -1",
+        ),
+        (
+            "simulate {accounts} --nodes {file}",
+            "nodes.yaml",
+            "nodes: [{cores: 4}]\npartitions: [{name: gpu, nodes: [g1]}]",
+            "nodes.yaml: partitions[0].nodes: 'g1' is no node",
+        ),
+        ("simulate {accounts} --nodes {file} --processors 4", "nodes.yaml", "", "give one of the two"),
+        ("simulate {accounts} --nodes {file} --node-type 1,4", "nodes.yaml", "", "give one of the two"),
+        (
+            "simulate {accounts} --events {file}",
+            "events.csv",
+            "time,node,kind\n5,c1,down\n100,c2,down\n",
+            "events.csv:3: node is 'c2': no node",
+        ),
+        (
+            "simulate {accounts} --events {file}",
+            "events.csv",
+            "time,node,kind,start,end\n500,*,maintenance,100,200\n",
+            "events.csv:2: event of * at 500 s: maintenance from 100 to 200",
+        ),
+        ("compare {accounts} --passes event", "", "", "leave these out with --without nodes,memory"),
+    ],
+)
+def test_mistakes(
+    command: str,
+    file: str,
+    content: str,
+    reason: str,
+    accounts: Path,
+    tmp_path: Path,
+    mistake: Callable[..., str],
+) -> None:
+    path = tmp_path / (file or "unused")
+    path.write_text(content)
+    assert reason in mistake(*command.format(accounts=accounts, file=path).split())
+
+
+@pytest.mark.parametrize(
+    ("jobs", "reason"),
+    [
+        ([("mem=4G", "afterok:2"), ("mem=4G", "afterok:1")], r"export\.txt:[23]: a circle of dependencies"),
+        ([("mem=-4G", "")], r"export\.txt:2: AllocTRES is 'mem=-4G'"),
+    ],
+)
+def test_mistakes_of_exports(
+    jobs: list[tuple[str, str]], reason: str, tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    rows = [job(k, (0, 0, 600), 4, tres, "c1", depends) for k, (tres, depends) in enumerate(jobs, 1)]
+    assert re.search(reason, mistake("info", export(tmp_path, *rows, header=TABLE)))
 
 
 @pytest.mark.parametrize(
@@ -227,10 +266,15 @@ def test_tables_of_slurm_jobs(tmp_path: Path, printed: Callable[..., str]) -> No
         "3,bob,x,gpu,q,600,4,0,4096,2024-05-01 10:00:00,,2024-05-01 10:05:00,CANCELLED\n"
     )
     text = printed("info", path, "--timezone", "Europe/Rome")
-    assert row(text, "TIMEOUT") == ["1", "0", "33.3"]
-    assert row(text, "CANCELLED") == ["0", "1", "0.0"]
-    assert row(text, "most GPUs in use") == ["2"]
-    assert row(text, "most memory in use") == ["4.0", "GiB"]
+    assert_rows(
+        text,
+        {
+            "TIMEOUT": ["1", "0", "33.3"],
+            "CANCELLED": ["0", "1", "0.0"],
+            "most GPUs in use": ["2"],
+            "most memory in use": ["4.0", "GiB"],
+        },
+    )
     text = printed("compare", path, "--timezone", "Europe/Rome", "--node-type", "1,4,8192,2")
     assert row(text, "information used") == ["nodes", "memory", "gpus", "cancellations"]
     assert row(text, "users gave up waiting")[-1] == "1"
@@ -243,8 +287,7 @@ def test_gpu_jobs_are_a_pool_or_run_on_nodes(tmp_path: Path, printed: Callable[.
         "2017-10-09 07:00:00,100.0,4,400,a\n2017-10-09 07:00:10,50,2,100,b\n"
     )
     text = printed("info", path)
-    assert row(text, "jobs with GPUs")[0] == "2"
-    assert row(text, "a") == ["1", "80.0"]
+    assert_rows(text, {"jobs with GPUs": ["2", ...], "a": ["1", "80.0"]})
     text = printed("simulate", path, "--processors", 4)
     assert "are GPUs, one pool of them" in text
     assert row(text, "easy")[0] == "45"
@@ -261,8 +304,9 @@ def test_pods_run_on_their_nodes(tmp_path: Path, printed: Callable[..., str]) ->
     nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,8192,1,T4\nn1,4000,8192,1,A10\n")
     assert row(printed("info", pods), "GPU-hours") == ["0.1"]
     text = printed("simulate", pods, "--nodes", nodes)
-    assert row(text, "information used") == ["nodes", "memory", "gpus", "partitions"]
-    assert row(text, "cluster")[0] == "12000"
+    assert_rows(
+        text, {"information used": ["nodes", "memory", "gpus", "partitions"], "cluster": ["12000", ...]}
+    )
     # two of them do not share the GPU of n0
     assert row(text, "easy")[0] == "33"
 
@@ -292,15 +336,19 @@ def test_parquet_says_what_it_needs(
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
     """SWF log of a cluster of 4 processors that was out from 10000 to 20000 s, with a wait and a status."""
-    jobs = []
-    for number in range(40):
-        submit = 500 * number
-        start = max(submit, 20_000) if submit > 9000 else submit
-        jobs.append((number + 1, submit, start - submit, 400))
-    lines = [f"{n} {s} {w} {r} 4 -1 -1 4 800 -1 1 1 1 1 1 1 -1 -1" for n, s, w, r in jobs]
-    path = tmp_path / "stopped.swf"
-    path.write_text(HEADER + "\n".join(lines) + "\n")
-    return path
+    submit = 500 * np.arange(40)
+    jobs = gs.Workload(
+        name="stopped",
+        submit_time=submit,
+        wait_time=np.where(submit > 9000, np.maximum(20_000 - submit, 0), 0),
+        run_time=np.full(40, 400),
+        requested_processors=np.full(40, 4),
+        requested_time=np.full(40, 800),
+        status=np.ones(40, np.int64),
+        processors_available=4,
+    )
+    gs.write_swf(jobs, tmp_path / "stopped.swf")
+    return tmp_path / "stopped.swf"
 
 
 def test_outages_are_listed_and_written(stopped: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
@@ -310,8 +358,7 @@ def test_outages_are_listed_and_written(stopped: Path, tmp_path: Path, printed: 
     assert "1 outages of 4 processors" in text
     (event,) = read_events(target)
     assert (event.kind, event.node, event.start, event.end) == ("maintenance", "*", 9500, 20_000)
-    simulated = printed("simulate", stopped, "--events", target)
-    assert float(row(simulated, "easy")[0]) > 1000
+    assert float(row(printed("simulate", stopped, "--events", target), "easy")[0]) > 1000
     printed("info", stopped, "--write-events", target, "--events-are", "down")
     assert [each.kind for each in read_events(target)] == ["down", "up"]
     assert "No outages" in printed("info", stopped, "--outages", "--shortest", 20_000)
@@ -321,18 +368,21 @@ def test_patience_is_drawn_from_the_log(
     tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
 ) -> None:
     rng = np.random.default_rng(1)
-    lines = []
-    for number, submit in enumerate(np.sort(rng.integers(0, 20_000, 200)).tolist(), start=1):
-        gave_up = rng.random() < 0.3
-        wait, ran, status = int(rng.integers(1, 3000)), 0 if gave_up else 300, 5 if gave_up else 1
-        lines.append(f"{number} {submit} {wait} {ran} 2 -1 -1 2 600 -1 {status} 1 1 1 1 1 -1 -1")
-    path = tmp_path / "log.swf"
-    path.write_text(HEADER + "\n".join(lines) + "\n")
+    gave_up, path = rng.random(200) < 0.3, tmp_path / "log.swf"
+    log = gs.Workload(
+        name="log",
+        submit_time=np.sort(rng.integers(0, 20_000, 200)),
+        wait_time=rng.integers(1, 3000, 200),
+        run_time=np.where(gave_up, 0, 300),
+        requested_processors=np.full(200, 2),
+        requested_time=np.full(200, 600),
+        status=np.where(gave_up, 5, 1),
+        processors_available=4,
+    )
+    gs.write_swf(log, path)
     text = printed("simulate", path, "--cancelled", "patience", "--seed", 3)
-    drawn = int(row(text, "repaired: time at which the user gives up, drawn")[0])
-    assert drawn > 50
-    waiting = gs.clean(gs.read_swf(path), cancelled="wait")
-    made = gs.workloads.with_patience(waiting, seed=3)
+    assert int(row(text, "repaired: time at which the user gives up, drawn")[0]) > 50
+    made = gs.workloads.with_patience(gs.clean(gs.read_swf(path), cancelled="wait"), seed=3)
     run = gs.simulate(made, 4, "easy")
     assert row(text, "users gave up waiting") == ["easy", str(run.attrs["jobs_gave_up"])]
     assert printed("simulate", path, "--cancelled", "patience", "--seed", 3) == text

@@ -14,7 +14,8 @@ import pytest
 import gridsched as gs
 from gridsched import results
 from gridsched.traces.sacct import read_accounting
-from tests.support.logs import JOBS, KTH, row, swf
+from tests.support.errors import says
+from tests.support.logs import JOBS, KTH, assert_rows, row, swf
 from tests.traces.test_sacct import export, line
 
 FILES = [
@@ -64,17 +65,20 @@ def test_recorded_waits_beside_simulated_ones(archive_mirror: Path, printed: Cal
         assert float(median) == pytest.approx(np.median(waits), abs=0.5)
         assert float(most) == pytest.approx(np.quantile(waits, 0.95), abs=0.5)
         assert float(change) == pytest.approx((waits - workload.wait_time).mean(), abs=0.5)
-    assert "2,407 jobs measured" in text
-    assert "longer than the log allows" in text
-    assert "What this leaves out:" in text
+    says(text, "2,407 jobs measured", "longer than the log allows", "What this leaves out:")
 
 
 def test_an_export_of_sacct(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", accounts, "--timezone", "Europe/Rome", "--processors", 8)
-    assert row(text, "left out: step of a job") == ["1"]
-    assert row(text, "jobs") == ["4"]
-    assert row(text, "partitions")[:3] == ["2", "of", "them;"]
-    assert row(text, "arrays, parts")[:3] == ["2", "jobs", "are"]
+    assert_rows(
+        text,
+        {
+            "left out: step of a job": ["1"],
+            "jobs": ["4"],
+            "partitions": ["2", "of", "them;", ...],
+            "arrays, parts": ["2", "jobs", "are", ...],
+        },
+    )
     assert "\x1b" not in text
     assert "eve\N{REPLACEMENT CHARACTER}[31m" in text
     assert "4 blocks; at least 16 are needed" in " ".join(text.split())
@@ -82,8 +86,7 @@ def test_an_export_of_sacct(accounts: Path, printed: Callable[..., str]) -> None
 
 def test_partitions_and_the_most_in_use(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", accounts, "--partition", "batch")
-    assert row(text, "left out: in another partition") == ["1"]
-    assert row(text, "cluster") == ["8", "processors"]
+    assert_rows(text, {"left out: in another partition": ["1"], "cluster": ["8", "processors"]})
     assert "name the cluster's with --processors" in text
     assert row(text, "jobs") == ["3"]
 
@@ -144,21 +147,6 @@ def test_the_folder_holds_everything_and_its_index(
     assert sorted(path.name for path in folder.parent.iterdir()) == ["out"]
 
 
-def test_folders_that_are_not_written(
-    log: Path, tmp_path: Path, mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "thesis.tex").write_text("years")
-    assert "holds other files, such as thesis.tex" in mistake("compare", log, "--out", folder)
-    assert "is no folder" in mistake("compare", log, "--out", log)
-    assert "cannot be written" in mistake("compare", log, "--out", log / "out")
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    assert "is a link" in mistake("compare", log, "--out", tmp_path / "link")
-    assert (folder / "thesis.tex").read_text() == "years"
-    assert sorted(path.name for path in folder.iterdir()) == ["thesis.tex"]
-
-
 def test_a_disk_that_is_full_leaves_the_old_folder(
     log: Path, tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
 ) -> None:
@@ -177,15 +165,30 @@ def test_a_disk_that_is_full_leaves_the_old_folder(
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_mistakes(accounts: Path, log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    assert "--timezone is for exports of sacct and" in mistake("compare", log, "--timezone", "Europe/Rome")
-    assert "Nowhere" in mistake("compare", accounts, "--timezone", "Nowhere/City")
-    assert "no partition 'big' in this log; it has batch, gpu" in mistake(
-        "compare", accounts, "--partition", "big"
-    )
-    assert "no job in partition 9" in mistake("compare", log, "--partition", "9")
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("{log} --timezone Europe/Rome", "--timezone is for exports of sacct and"),
+        ("{accounts} --timezone Nowhere/City", "Nowhere"),
+        ("{accounts} --partition big", "no partition 'big' in this log; it has batch, gpu"),
+        ("{log} --partition 9", "no job in partition 9"),
+        ("{damaged}", "damaged.txt:3: Start is 'soon'"),
+        ("{bare}", "use --processors"),
+        ("{log} --out {mine}", "holds other files, such as thesis.tex"),
+        ("{log} --out {log}", "is no folder"),
+        ("{log} --out {log}/out", "cannot be written"),
+        ("{log} --out {link}", "is a link"),
+    ],
+)
+def test_mistakes(
+    given: str, reason: str, accounts: Path, log: Path, tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    bare, mine, link = (tmp_path / name for name in ("none.swf", "mine", "link"))
+    bare.write_text(swf(JOBS, header=""))
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years")
+    link.symlink_to(tmp_path / "elsewhere")
     damaged = export(tmp_path, line(1), line(2, Start="soon"), name="damaged.txt")
-    assert "damaged.txt:3: Start is 'soon'" in mistake("compare", damaged)
-    path = tmp_path / "none.swf"
-    path.write_text(swf(JOBS, header=""))
-    assert "use --processors" in mistake("compare", path)
+    places = {"log": log, "accounts": accounts, "damaged": damaged, "bare": bare, "mine": mine, "link": link}
+    assert reason in mistake("compare", *given.format(**places).split())
+    assert [(path.name, path.read_text()) for path in mine.iterdir()] == [("thesis.tex", "years")]

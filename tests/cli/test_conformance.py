@@ -15,7 +15,8 @@ from gridsched.cli import main
 from gridsched.conformance.cases import names, read_case, read_cases, schedule_path
 from gridsched.presentation.lesson import build_lesson
 from gridsched.traces import read_swf
-from tests.support.pages import Page
+from tests.support.fields import assert_fields
+from tests.support.studies import read_page
 
 Rows = list[list[str]]
 
@@ -124,8 +125,7 @@ def test_one_variant_needs_no_name_and_processors_may_be_unknown(
 
 
 def test_cases_of_another_overrun_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = schedule_path("speed").parent
-    _, out = check(capsys, folder, "--overrun", "increments")
+    _, out = check(capsys, schedule_path("speed").parent, "--overrun", "increments")
     left_out = [line.split()[0] for line in out.splitlines() if "jobs outrun their estimates" in line]
     assert left_out == ["zero_run_times", "overrun_doubling", "correction_after_completion"]
 
@@ -161,13 +161,19 @@ def test_tables_that_are_no_answers(
     assert reason in mistake("conformance", "check", tmp_path / "answers")
 
 
-def test_other_mistakes(tmp_path: Path, mistake: Callable[..., str]) -> None:
-    assert "no such folder" in mistake("conformance", "check", tmp_path / "nowhere")
-    assert "unknown policy 'hasty'" in mistake("conformance", "check", tmp_path, "--policy", "hasty")
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("check {folder}/nowhere", "no such folder"),
+        ("check {folder} --policy hasty", "unknown policy 'hasty'"),
+        ("check {folder}", "speed.csv: cannot be read"),
+        ("export {folder}", "holds other files"),
+        ("page {folder}", "is a folder"),
+    ],
+)
+def test_other_mistakes(given: str, reason: str, tmp_path: Path, mistake: Callable[..., str]) -> None:
     (tmp_path / "speed.csv").write_bytes(b"\xff\xfe\x00job")
-    assert "speed.csv: cannot be read" in mistake("conformance", "check", tmp_path)
-    assert "holds other files" in mistake("conformance", "export", tmp_path)
-    assert "is a folder" in mistake("conformance", "page", tmp_path)
+    assert reason in mistake("conformance", *given.format(folder=tmp_path).split())
 
 
 def test_exported_cases_are_complete_and_unanswered(
@@ -182,16 +188,17 @@ def test_exported_cases_are_complete_and_unanswered(
         "workloads",
     ]
     for case in read_cases():
-        log = read_swf(folder / "workloads" / f"{case.name}.swf")
-        assert log.submit_time.tolist() == [job.submit_time for job in case.jobs]
-        assert log.requested_time.tolist() == [job.requested_time for job in case.jobs]
-        assert log.processors_available == sum(cluster.processors for cluster in case.clusters.values())
+        assert_fields(
+            read_swf(folder / "workloads" / f"{case.name}.swf"),
+            submit_time=[job.submit_time for job in case.jobs],
+            requested_time=[job.requested_time for job in case.jobs],
+            processors_available=sum(cluster.processors for cluster in case.clusters.values()),
+        )
         assert set(read(folder / "answers" / f"{case.name}.csv")[0]) >= {"job"}
     assert "no answers to compare" in mistake("conformance", "check", folder / "answers")
     # Filled in with the schedules, the sheets pass.
     for name in names():
-        header = read(folder / "answers" / f"{name}.csv")[0]
-        assert sorted(header) == sorted(stored(name)[0])
+        assert sorted(read(folder / "answers" / f"{name}.csv")[0]) == sorted(stored(name)[0])
 
 
 def test_list_names_every_case(printed: Callable[..., str]) -> None:
@@ -204,10 +211,7 @@ def test_the_page_is_complete_and_holds_everything(tmp_path: Path) -> None:
     seen: list[str] = []
     build_lesson(cases, tmp_path / "lesson.html", begin=lambda case: seen.append(case.name))
     assert seen == [case.name for case in cases]
-    text = (tmp_path / "lesson.html").read_text(encoding="utf-8")
-    page = Page()
-    page.feed(text)
-    page.close()
+    page = read_page(tmp_path / "lesson.html")
     assert page.open == []
     images = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
     # Different schedules of each case: five of the first, one, and three.

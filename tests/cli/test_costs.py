@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.logs import row
+from tests.support.logs import assert_rows, row
 
 
 def made(path: Path, task: str, costs: tuple[float, float, float], **changes: Any) -> None:
@@ -34,10 +34,14 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_sums_and_maxima_by_study(results: Path, printed: Callable[..., str]) -> None:
-    text = printed("costs", results)
-    assert row(text, "one") == ["2", "180", "150", "120", "1200"]
-    assert row(text, "two") == ["3", "8", "8", "5", "70"]
-    assert row(text, "all") == ["5", "188", "158", "120", "1200"]
+    assert_rows(
+        printed("costs", results),
+        {
+            "one": ["2", "180", "150", "120", "1200"],
+            "two": ["3", "8", "8", "5", "70"],
+            "all": ["5", "188", "158", "120", "1200"],
+        },
+    )
 
 
 def test_runs_count_for_the_study_that_alone_has_them(results: Path, printed: Callable[..., str]) -> None:
@@ -46,11 +50,15 @@ def test_runs_count_for_the_study_that_alone_has_them(results: Path, printed: Ca
     (results / "many").mkdir()
     table = "run,dataset\na,one/runs/a.nc\nb,one/runs/b.nc\nc,two/runs/c.nc\n"
     (results / "many" / "runs.csv").write_text(table, encoding="utf-8")
-    text = printed("costs", results)
-    assert row(text, "one") == ["1", "60", "30", "60", "1200"]
-    assert row(text, "two") == ["2", "3", "3", "2", "70"]
-    assert row(text, "many") == ["2", "125", "125", "120", "300"]
-    assert row(text, "all") == ["5", "188", "158", "120", "1200"]
+    assert_rows(
+        printed("costs", results),
+        {
+            "one": ["1", "60", "30", "60", "1200"],
+            "two": ["2", "3", "3", "2", "70"],
+            "many": ["2", "125", "125", "120", "300"],
+            "all": ["5", "188", "158", "120", "1200"],
+        },
+    )
 
 
 def test_damaged_table_of_runs(results: Path, mistake: Callable[..., str]) -> None:

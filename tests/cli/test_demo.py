@@ -12,8 +12,7 @@ def test_the_first_study_gives_a_page_figures_and_a_dataset(
     tmp_path: Path, printed: Callable[..., str]
 ) -> None:
     folder = tmp_path / "first"
-    text = printed("demo", "--folder", folder, "--no-open")
-    assert str(folder / "report.html") in text
+    assert str(folder / "report.html") in printed("demo", "--folder", folder, "--no-open")
     assert (folder / "report.html").read_text(encoding="utf-8").endswith("</html>")
     assert list((folder / "small" / "figures").glob("*.svg"))
     assert results.read(folder / "small" / "study.nc").sizes["scheduler"] == 7

@@ -30,17 +30,25 @@ def said(text: str, name: str) -> str:
     return next(line for line in text.splitlines() if line.startswith(name)).removeprefix(name).strip()
 
 
+def assert_said(text: str, **expected: str) -> None:
+    """What stands beside names, of which blanks are underscores."""
+    assert {name: said(text, name.replace("_", " ")) for name in expected} == expected
+
+
 def test_the_head_of_the_queue_and_its_reservation(queue: Path, printed: Callable[..., str]) -> None:
     text = printed("explain", queue, 2)
-    assert said(text, "job ") == "2 of user 0"
-    assert said(text, "asks for") == "4 processors, 1 min; runs for 1 min"
+    assert_said(
+        text,
+        job_="2 of user 0",
+        asks_for="4 processors, 1 min; runs for 1 min",
+        overtaken_by="1 job behind it: 3",
+    )
     assert said(text, "submitted").endswith("1 processors free, no job waiting")
     assert said(text, "reservation").startswith("on arrival, for 1970-01-01 01:01:40")
     assert said(text, "reservation").endswith(
         "it started 50 s before, since jobs ended earlier than estimated"
     )
     assert "after 45 s: first in the queue, when 1 ended" in said(text, "started")
-    assert said(text, "overtaken by") == "1 job behind it: 3"
     assert said(text, "first in the queue, too few processors free").split() == ["45", "s", "100.0%"]
     assert "50 s earlier" in text
 
@@ -65,12 +73,11 @@ def test_jobs_on_nodes_that_fail(queue: Path, tmp_path: Path, printed: Callable[
     events = tmp_path / "events.csv"
     events.write_text("time,node,kind\n40,node3,down\n70,node3,up\n", encoding="utf-8")
     text = printed("explain", queue, 2, "--policy", "fcfs", "--events", events)
+    assert_said(text, on_="node0, node1, node2, node3", waited="1 min 5 s in all")
     assert said(text, "policy").startswith("fcfs")
     assert said(text, "processors").split() == ["45", "s", "69.2%"]
     assert said(text, "nodes that are down or drained").split() == ["20", "s", "30.8%"]
     assert said(text, "started").endswith("01:01:10 CET")
-    assert said(text, "on ") == "node0, node1, node2, node3"
-    assert said(text, "waited") == "1 min 5 s in all"
     at_once = printed("explain", queue, 1, "--policy", "fcfs", "--events", events)
     assert "What it waited for" not in at_once
     lost = printed("explain", queue, 2, "--events", events, "--policy", "sjf", "--requeue", "lost")
@@ -90,44 +97,41 @@ def test_job_ids_and_names_of_an_export(tmp_path: Path, printed: Callable[..., s
     assert said(text, "10_1").startswith("ada")
 
 
-def test_mistakes(queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    assert "the log has no such job" in mistake("explain", queue, 9)
-    assert "it was left out, by --jobs, or by cleaning" in mistake("explain", queue, 1, "--jobs", "1:3")
-    assert "give a job number" in mistake("explain", queue, "1_2")
-    assert "takes one policy" in mistake("explain", queue, 1, "--policy", "easy,fcfs")
-    assert "name it with --score" in mistake("explain", queue, 1, "--policy", "score")
-    wide = line("10_1", AllocCPUS=2, ReqCPUS=2)
-    path = export(
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("{queue} 9", "the log has no such job"),
+        ("{queue} 1 --jobs 1:3", "it was left out, by --jobs, or by cleaning"),
+        ("{queue} 1_2", "give a job number"),
+        ("{queue} 1 --policy easy,fcfs", "takes one policy"),
+        ("{queue} 1 --policy score", "name it with --score"),
+        ("{log} 10", "it is a job array; name one of its tasks: 10_1"),
+        ("{log} 11 --cancelled recorded", "left out: cancelled before it started"),
+        ("{log} 12", "the export has no such job"),
+        ("{log} 10_1 --processors 1", "it was left out, by cleaning"),
+        ("{log} 6", "left out: waiting when the export was made"),
+        ("{log} 7", "a job array of which nothing ran: 7_[2-9] (array tasks that had not"),
+        ("{log} 8", "a heterogeneous job; name one of its components: 8+0, 8+1"),
+        ("7 --against {outcome}", "has no such job"),
+        ("--against {outcome} --latency=-1", "give milliseconds"),
+        ("--against {outcome}.other", "no outcome.csv"),
+    ],
+)
+def test_mistakes(given: str, reason: str, queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
+    idle = {"Start": "Unknown", "End": "Unknown", "AllocCPUS": 0, "ElapsedRaw": 0}
+    log = export(
         tmp_path,
-        wide,
+        line("10_1", AllocCPUS=2, ReqCPUS=2),
         line(9, AllocCPUS=1, ReqCPUS=1),
         line(11, State="CANCELLED by 1", Start="Unknown", AllocCPUS=0),
-    )
-    assert "it is a job array; name one of its tasks: 10_1" in mistake("explain", path, "10")
-    assert "left out: cancelled before it started" in mistake(
-        "explain", path, "11", "--cancelled", "recorded"
-    )
-    assert "the export has no such job" in mistake("explain", path, "12")
-    assert "it was left out, by cleaning" in mistake("explain", path, "10_1", "--processors", 1)
-
-
-def test_jobs_of_an_export_that_did_not_run_or_have_parts(
-    tmp_path: Path, mistake: Callable[..., str]
-) -> None:
-    idle = {"Start": "Unknown", "End": "Unknown", "AllocCPUS": 0, "ElapsedRaw": 0}
-    path = export(
-        tmp_path,
-        line(5, AllocCPUS=1, ReqCPUS=1),
         line(6, State="PENDING", **idle),
         line("7_[2-9]", State="PENDING", **idle),
         line("8+0", JobIDRaw=8),
-        line("8+1", JobIDRaw=9),
+        line("8+1", JobIDRaw=12),
     )
-    assert "left out: waiting when the export was made" in mistake("explain", path, "6")
-    assert "a job array of which nothing ran: 7_[2-9] (array tasks that had not" in mistake(
-        "explain", path, "7"
-    )
-    assert "a heterogeneous job; name one of its components: 8+0, 8+1" in mistake("explain", path, "8")
+    record = made_up(tmp_path / "r", [Row(0.1, 3, 1, 1.0, 10.0, "n[1-3]")], [(1, "main")])
+    places = {"queue": queue, "log": log, "outcome": record / "outcome.csv"}
+    assert reason in mistake("explain", *given.format(**places).split())
 
 
 def test_each_run_of_a_requeued_job_can_be_explained(
@@ -153,13 +157,6 @@ def test_a_recorded_schedule_is_explained(tmp_path: Path, printed: Callable[...,
     outcome = made_up(tmp_path / "record", jobs, [(1, "main"), (11, "main")]) / "outcome.csv"
     assert "No difference is left" in printed("explain", "--against", outcome)
     assert "starts when it did" in printed("explain", 1, "--against", outcome)
-
-
-def test_mistakes_with_a_record(tmp_path: Path, mistake: Callable[..., str]) -> None:
-    outcome = made_up(tmp_path, [Row(0.1, 3, 1, 1.0, 10.0, "n[1-3]")], [(1, "main")]) / "outcome.csv"
-    assert "has no such job" in mistake("explain", 7, "--against", outcome)
-    assert "give milliseconds" in mistake("explain", "--against", outcome, "--latency=-1")
-    assert "no outcome.csv" in mistake("explain", "--against", tmp_path / "other.csv")
 
 
 @pytest.mark.parametrize("events", [False, True])

@@ -77,24 +77,29 @@ def test_a_queue_is_corrected_by_its_history(
     assert "before time 0" in mistake("forecast", *given[:-1], 5)
 
 
-def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
-    assert "--at: give a time of the log" in mistake("forecast", log)
-    assert "--at is 'noon'" in mistake("forecast", log, "--at", "noon", "--simulated")
-    late = mistake("forecast", log, "--at", "1970-01-03", "--simulated")
-    assert "1970-01-03" in late
-    assert "1970-01-01" in late
-    assert "not within the log" in mistake("forecast", log, "--at=-5", "--simulated")
-    assert "no recorded waits" in mistake("forecast", log, "--at", "10")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("{log}", "--at: give a time of the log"),
+        ("{log} --at noon --simulated", "--at is 'noon'"),
+        ("{log} --at 1970-01-03 --simulated", "1970-01-03"),
+        ("{log} --at 1970-01-03 --simulated", "1970-01-01"),
+        ("{log} --at=-5 --simulated", "not within the log"),
+        ("{log} --at 10", "no recorded waits"),
+        ("{waits} --at 10 --calibrate --policy easy", "leave that out"),
+        ("{waits} --at 10 --calibrate", "no queueing"),
+        ("{log} --at 10 --policy easy,fcfs", "takes one policy"),
+        ("{log} --at 10 --simulated --job 3", "--job 3"),
+        ("{log} --at 10 --history {queue}", "--history"),
+        ("{log} --at 5 --simulated --adjust 3", "nobody waited"),
+        ("{queue}", "give the processors of the cluster"),
+        ("{queue} --processors 4 --adjust 3", "--adjust is for logs"),
+        ("{queue} --processors 4 --calibrate", "--calibrate is for logs"),
+        ("{queue} --processors 4 --at 3", "--at is for logs"),
+        ("{queue} --processors 3", "the cluster 3"),
+    ],
+)
+def test_mistakes(given: str, expected: str, log: Path, queue: Path, mistake: Callable[..., str]) -> None:
     waits = log.with_name("waits.swf")
     waits.write_text(swf(JOBS).replace(" -1 ", " 10 ", 4))
-    assert "leave that out" in mistake("forecast", waits, "--at", "10", "--calibrate", "--policy", "easy")
-    assert "no queueing" in mistake("forecast", waits, "--at", "10", "--calibrate")
-    assert "takes one policy" in mistake("forecast", log, "--at", "10", "--policy", "easy,fcfs")
-    assert "--job 3" in mistake("forecast", log, "--at", "10", "--simulated", "--job", 3)
-    assert "--history" in mistake("forecast", log, "--at", "10", "--history", queue)
-    assert "nobody waited" in mistake("forecast", log, "--at", "5", "--simulated", "--adjust", 3)
-    assert "give the processors of the cluster" in mistake("forecast", queue)
-    assert "--adjust is for logs" in mistake("forecast", queue, "--processors", 4, "--adjust", 3)
-    assert "--calibrate is for logs" in mistake("forecast", queue, "--processors", 4, "--calibrate")
-    assert "--at is for logs" in mistake("forecast", queue, "--processors", 4, "--at", 3)
-    assert "the cluster 3" in mistake("forecast", queue, "--processors", 3)
+    assert expected in mistake("forecast", *given.format(log=log, queue=queue, waits=waits).split())

@@ -35,46 +35,86 @@ def test_files_that_are_no_logs(
     assert reason in mistake(command, path)
 
 
-@pytest.mark.parametrize("command", ["info", "simulate"])
-def test_files_that_cannot_be_read(command: str, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    assert "no such file" in mistake(command, tmp_path / "missing.swf")
-    assert "missing.swf: no such file, and" in mistake(command, "missing.swf")
-    assert "is a directory" in mistake(command, tmp_path)
-    assert "not a regular file" in mistake(command, "/dev/null")
-
-
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("command", "reason"),
     [
-        ("--policy speedy", "unknown policy 'speedy'; use one of fcfs, "),
-        ("--policy easy,", "unknown policy ''"),
-        ("--policy EASY", "unknown policy 'EASY'; did you mean easy?"),
-        ("--policy easy(-1)", "unknown policy 'easy(-1)'; did you mean easy?"),
-        ("--policy easy(0)", "reservations is 0"),
-        ("--policy score", "name it with --score"),
-        ("--month 1996-13", "'1996-13' is no month"),
-        ("--month October", "'October' is no month"),
-        ("--month 1999-10", "no job in 1999-10; the log has 1970-01 to 1970-01"),
-        ("--jobs 3:5", "no 5 jobs from index 3 on"),
-        ("--jobs 0:0", "no 0 jobs"),
-        ("--processors 4 --jobs 1:1 --processors 3", "no job remains after cleaning (1 larger than the"),
-        ("--processors 99999999999", "at most 2147483647 can be simulated"),
-        ("--processors-per-node 3", "4 processors are not whole nodes of 3"),
-        ("--speed 1e-300", "at most 1099511627776 s can be simulated"),
-        ("--speed 1e-8", "at most 2147483647 s can be simulated"),
+        *(
+            (f"{command} {path}", reason)
+            for command in ("info", "simulate")
+            for path, reason in (
+                ("{folder}/missing.swf", "no such file"),
+                ("missing.swf", "missing.swf: no such file, and"),
+                ("{folder}", "is a directory"),
+                ("/dev/null", "not a regular file"),
+            )
+        ),
+        *(
+            (f"simulate {{log}} {options}", reason)
+            for options, reason in (
+                ("--policy speedy", "unknown policy 'speedy'; use one of fcfs, "),
+                ("--policy easy,", "unknown policy ''"),
+                ("--policy EASY", "unknown policy 'EASY'; did you mean easy?"),
+                ("--policy easy(-1)", "unknown policy 'easy(-1)'; did you mean easy?"),
+                ("--policy easy(0)", "reservations is 0"),
+                ("--policy score", "name it with --score"),
+                ("--month 1996-13", "'1996-13' is no month"),
+                ("--month October", "'October' is no month"),
+                ("--month 1999-10", "no job in 1999-10; the log has 1970-01 to 1970-01"),
+                ("--jobs 3:5", "no 5 jobs from index 3 on"),
+                ("--jobs 0:0", "no 0 jobs"),
+                ("--processors 4 --jobs 1:1 --processors 3", "no job remains after cleaning (1 larger than"),
+                ("--processors 99999999999", "at most 2147483647 can be simulated"),
+                ("--processors-per-node 3", "4 processors are not whole nodes of 3"),
+                ("--speed 1e-300", "at most 1099511627776 s can be simulated"),
+                ("--speed 1e-8", "at most 2147483647 s can be simulated"),
+                ("--score score.py", "write it as path/to/file.py:function"),
+                ("--score {folder}/score.py:f", "there is no file"),
+                ("--output {folder}/runs.csv", "ends in .nc"),
+                ("--csv {folder}/starts.nc", "ends in .csv"),
+                ("--output {folder}/result --csv {folder}/result", "use two names"),
+                *(
+                    (f"{option} {target}", reason)
+                    for option in ("--output", "--csv")
+                    for target, reason in (
+                        ("{folder}", "is a folder"),
+                        ("{log}", "is the log itself"),
+                        ("{log}/result", "cannot be written"),
+                        ("/dev/full", "is no regular file"),
+                    )
+                ),
+            )
+        ),
+        ("simulate {bare}", "use --processors"),
+        ("simulate {bare} --processors 4 --month 1996-10", "UnixStartTime"),
+        ("fetch", "at least one log"),
+        ("fetch KTH-SP2-1997", "did you mean KTH-SP2-1996"),
+        ("fetch KTH-SP2-1996 --folder {log}/folder", "cannot be made"),
+        # a file in place of a folder
+        *(
+            (command, "{log}")
+            for command in (
+                "demo --no-open --folder {log}",
+                "conformance page {log}/page.html",
+                "conformance export {log}",
+                "conformance check {log}",
+                "compare {log} --out {log}",
+                "simulate {log} --output {log}/runs.nc",
+                "fetch KTH-SP2-1996 --folder {log}",
+            )
+        ),
     ],
 )
-def test_options_that_make_no_sense_for_the_log(
-    options: str, reason: str, log: Path, mistake: Callable[..., str]
+def test_commands_that_make_no_sense(
+    command: str, reason: str, log: Path, tmp_path: Path, mistake: Callable[..., str]
 ) -> None:
-    assert reason in mistake("simulate", log, *options.split())
-
-
-def test_logs_that_lack_what_an_option_needs(tmp_path: Path, mistake: Callable[..., str]) -> None:
-    path = tmp_path / "log.swf"
-    path.write_text(swf(JOBS, header=""))
-    assert "use --processors" in mistake("simulate", path)
-    assert "UnixStartTime" in mistake("simulate", path, "--processors", 4, "--month", "1996-10")
+    """They say why, and leave files as they are."""
+    bare = tmp_path / "bare.swf"
+    bare.write_text(swf(JOBS, header=""))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    places = {"log": log, "folder": tmp_path, "bare": bare}
+    assert reason.format(**places) in mistake(*command.format(**places).split())
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert Path("/dev/full").is_char_device()
 
 
 @pytest.mark.parametrize(
@@ -149,30 +189,6 @@ def test_the_bare_program_shows_what_it_can_do(capsys: pytest.CaptureFixture[str
     assert "gridsched compare" in capsys.readouterr().out
 
 
-def test_targets_end_as_what_is_written(log: Path, mistake: Callable[..., str]) -> None:
-    assert "ends in .nc" in mistake("simulate", log, "--output", log.parent / "runs.csv")
-    assert "ends in .csv" in mistake("simulate", log, "--csv", log.parent / "starts.nc")
-
-
-@pytest.mark.parametrize("option", ["--output", "--csv"])
-def test_targets_that_cannot_be_written(
-    option: str, log: Path, tmp_path: Path, mistake: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = log.read_bytes()
-    assert "is a folder" in mistake("simulate", log, option, tmp_path)
-    assert "is the log itself" in mistake("simulate", log, option, log)
-    assert "cannot be written" in mistake("simulate", log, option, log / "result")
-    assert "is no regular file" in mistake("simulate", log, option, "/dev/full")
-    assert log.read_bytes() == content
-    assert Path("/dev/full").is_char_device()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [log.name]
-
-
-def test_one_target_for_two_files(log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    target = tmp_path / "result"
-    assert "use two names" in mistake("simulate", log, "--output", target, "--csv", target)
-
-
 @pytest.mark.parametrize("option", ["--output", "--csv"])
 def test_a_disk_that_is_full(
     option: str,
@@ -219,17 +235,6 @@ def test_scores_that_do_not_work(
     assert reason in mistake("simulate", log, "--score", f"{path}:f")
 
 
-def test_scores_that_are_not_there(log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    assert "write it as path/to/file.py:function" in mistake("simulate", log, "--score", "score.py")
-    assert "there is no file" in mistake("simulate", log, "--score", f"{tmp_path}/score.py:f")
-
-
-def test_fetching_what_does_not_exist(log: Path, mistake: Callable[..., str]) -> None:
-    assert "at least one log" in mistake("fetch")
-    assert "did you mean KTH-SP2-1996" in mistake("fetch", "KTH-SP2-1997")
-    assert "cannot be made" in mistake("fetch", "KTH-SP2-1996", "--folder", log / "folder")
-
-
 def test_an_interrupt_ends_quietly(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "score.py"
     path.write_text("raise KeyboardInterrupt")
@@ -253,18 +258,3 @@ def test_files_of_another_kind(
     line = mistake("info", tmp_path / name)
     assert "no line is a job" in line
     assert "line 2" not in line
-
-
-def test_a_file_in_place_of_a_folder(log: Path, mistake: Callable[..., str]) -> None:
-    content = log.read_bytes()
-    for command in (
-        ("demo", "--no-open", "--folder", log),
-        ("conformance", "page", log / "page.html"),
-        ("conformance", "export", log),
-        ("conformance", "check", log),
-        ("compare", log, "--out", log),
-        ("simulate", log, "--output", log / "runs.nc"),
-        ("fetch", "KTH-SP2-1996", "--folder", log),
-    ):
-        assert str(log) in mistake(*command)
-    assert log.read_bytes() == content

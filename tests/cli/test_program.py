@@ -13,6 +13,7 @@ import pytest
 from gridsched.cli import main
 from gridsched.policies.local import POLICIES, OverrunName, PassName
 from gridsched.submission import EstimateName
+from tests.support.fields import assert_fields
 from tests.support.logs import JOBS, row, swf
 
 SCRIPT = Path(sys.executable).parent / "gridsched"
@@ -44,9 +45,12 @@ def test_the_installed_program(command: list[str | Path], log: Path) -> None:
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("gridsched ")
     done = subprocess.run([*command, "info", log.parent], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == f"gridsched: error: {log.parent}: is a directory; give the path of a log\n"
+    assert_fields(
+        done,
+        returncode=2,
+        stdout="",
+        stderr=f"gridsched: error: {log.parent}: is a directory; give the path of a log\n",
+    )
 
 
 def test_output_that_the_encoding_lacks_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from gridsched import results
 from gridsched.policies.local import POLICIES
 from gridsched.simulation import simulate
 from tests.conftest import REPOSITORY
-from tests.support.logs import KTH, row, swf
+from tests.support.errors import says
+from tests.support.logs import KTH, assert_rows, row, swf
 from tests.support.nodes import jobs_of
 
 
@@ -27,8 +28,7 @@ def test_simulating_a_month_of_the_kth_log(
     text = printed(
         "simulate", path, "--policy", "easy,fcfs", "--month", "1996-10", "--csv", starts, "--output", stacked
     )
-    assert row(text, "jobs") == ["2407"]
-    assert row(text, "left out: outside the window") == ["26069"]
+    assert_rows(text, {"jobs": ["2407"], "left out: outside the window": ["26069"]})
 
     workload = gs.clean(gs.select_window(gs.read_swf(path), month="1996-10"))
     table = pd.read_csv(starts)
@@ -58,8 +58,7 @@ def test_means_of_a_short_queue_have_intervals(tmp_path: Path, printed: Callable
     rng = np.random.default_rng(1)
     submit = np.cumsum(rng.exponential(100, 8000)).astype(np.int64)
     run = rng.exponential(100, 8000).astype(np.int64) + 1
-    size = rng.integers(1, 3, 8000)
-    jobs = jobs_of(submit_time=submit, run_time=run, requested_processors=size)
+    jobs = jobs_of(submit_time=submit, run_time=run, requested_processors=rng.integers(1, 3, 8000))
     gs.write_swf(jobs, tmp_path / "light.swf")
     text = printed("simulate", tmp_path / "light.swf", "--policy", "fcfs", "--processors", 4)
     summary = gs.summarise(gs.simulate(jobs, gs.Cluster(processors=4), "fcfs")).sel(job_class="all")
@@ -94,8 +93,13 @@ def test_every_option_reaches_the_simulation(log: Path, tmp_path: Path, printed:
     )
     text = printed("simulate", log, *options.split(), "--output", target)
     assert "6 processors in nodes of 2, one job a node, speed 1.5" in text
-    assert row(text, "no requested time") == ["1", "job", "whose", "run", "time", "is", "used"]
-    assert row(text, "killed") == ["1", "job", "at", "their", "requested", "time"]
+    assert_rows(
+        text,
+        {
+            "no requested time": ["1", "job", "whose", "run", "time", "is", "used"],
+            "killed": ["1", "job", "at", "their", "requested", "time"],
+        },
+    )
 
     cluster = gs.Cluster(processors=6, processors_per_node=2, node_exclusive=True, speed=1.5, name="abacus")
     workload = gs.clean(gs.select_window(gs.read_swf(log), jobs=(1, 4)), processors=6)
@@ -122,9 +126,10 @@ def test_warm_up_jobs_are_not_measured(tmp_path: Path, printed: Callable[..., st
 
 
 def test_jobs_larger_than_the_cluster_are_counted(log: Path, printed: Callable[..., str]) -> None:
-    text = printed("simulate", log, "--processors", 2)
-    assert row(text, "left out: larger than the machine") == ["2"]
-    assert row(text, "jobs") == ["3"]
+    assert_rows(
+        printed("simulate", log, "--processors", 2),
+        {"left out: larger than the machine": ["2"], "jobs": ["3"]},
+    )
 
 
 def test_a_class_of_a_user_is_one_more_policy(log: Path, printed: Callable[..., str]) -> None:
@@ -139,8 +144,7 @@ def test_a_score_is_the_queue_order_of_a_policy(
     score, starts = tmp_path / "score.py", tmp_path / "starts.csv"
     score.write_text("def narrow(processors: int) -> float:\n    return -processors\n")
     text = printed("simulate", log, "--score", f"{score}:narrow", "--csv", starts)
-    assert "policy score" in text
-    assert "with EASY backfilling" in text
+    says(text, "policy score", "with EASY backfilling")
     policy = gs.LocalPolicy(name="narrow", order="smallest", backfilling="easy")
     run = gs.simulate(gs.clean(gs.read_swf(log)), scheduler=policy)
     table = pd.read_csv(starts)

@@ -82,14 +82,12 @@ def erlang_wait(load: float, servers: int) -> float:
     blocking = 1.0
     for count in range(1, servers + 1):
         blocking = offered * blocking / (count + offered * blocking)
-    waiting = blocking / (1 - load * (1 - blocking))
-    return waiting * load / (1 - load)
+    return (blocking / (1 - load * (1 - blocking))) * load / (1 - load)
 
 
 def queues(servers: int, draws: int, seed: int, jobs: int = 1000) -> Draws:
     """Queues of the same arrivals and, up to their load, the same services: loads 0.7, 0.6 and 0.5."""
-    rng = np.random.default_rng(seed)
-    gaps, services = rng.exponential(1.0, (2, draws, jobs + 500))
+    gaps, services = np.random.default_rng(seed).exponential(1.0, (2, draws, jobs + 500))
     loads = (0.7, 0.6, 0.5)
     values = [queue_waits(gaps, load * servers * services, servers, 500)[0].mean(axis=1) for load in loads]
     return Draws(np.stack(values)[np.newaxis], np.array([[erlang_wait(load, servers) for load in loads]]))

@@ -23,13 +23,6 @@ def studies() -> dict[str, Study]:
     return {study.name: study for study in loaded}
 
 
-def figure_behind(paper: str, identifier: str, studies: dict[str, Study]) -> str | None:
-    (claim,) = (one for one in load_claims() if (one.paper, one.id) == (paper, identifier))
-    assert claim.source is not None
-    figures = studies[claim.source.study].experiment(1).figures
-    return figure_showing(figures, claim.source.variables[0], labels_of(claim))
-
-
 @pytest.mark.parametrize(
     ("variable", "labels", "figure"),
     [

@@ -26,7 +26,7 @@ from gridsched.experiments.kinds.dynamic_grid.config import DynamicGridStudy
 from gridsched.io import resource
 from gridsched.systems.jscheduler.centres import load_platform
 from tests.conftest import REPOSITORY
-from tests.support.errors import refused, says
+from tests.support.errors import refused
 from tests.support.fields import assert_fields
 
 Loader = Callable[..., Any]
@@ -670,12 +670,8 @@ def test_each_label_becomes_a_claim(verdicts: Loader) -> None:
 )
 def test_bad_claims(tmp_path: Path, entry: dict[str, Any], words: list[str]) -> None:
     file = write(tmp_path, [entry])
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(f"{file}: ", *words, error=ConfigurationError, one_line=True):
         load_claims([file])
-    message = str(caught.value)
-    assert message.startswith(f"{file}: ")
-    assert "\n" not in message
-    says(message, *words)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from gridsched.experiments.collection import (
     table_of_runs,
 )
 from gridsched.measures import measure, measures
+from tests.support.fields import assert_fields
 
 
 def summary() -> xr.Dataset:
@@ -62,8 +63,7 @@ def test_runs_stand_by_their_labels_with_parameters_as_coordinates() -> None:
     assert np.isnan(whole["jobs"].sel(scheduler="two", replicate=1)).all()
     assert whole["k"].values.tolist()[1] == 2
     assert np.isnan(whole["k"].values[0])
-    assert whole["metric"].values.tolist() == ["", "wait"]
-    assert whole["load"].values.tolist() == [0.8]
+    assert_fields(whole, metric=["", "wait"], load=[0.8])
     assert whole["jobs"].attrs["long_name"] == measure("jobs").words
 
 
@@ -71,9 +71,7 @@ def test_a_long_table_has_the_weights_of_means_over_jobs() -> None:
     labels = {"scenario": ["s"], "scheduler": ["one", "two"], "estimates": ["requested"]}
     whole = table_of_runs(runs(), labels)
     whole["wait_time_mean"] = whole["jobs"] / 10
-    table = measure_table(whole, "wait_time_mean", group=ALL)
-    assert table["number"].tolist() == [5, 10, 5]
-    assert table["value"].tolist() == [0.5, 1.0, 0.5]
+    assert_fields(measure_table(whole, "wait_time_mean", group=ALL), number=[5, 10, 5], value=[0.5, 1.0, 0.5])
     assert measure_table(whole, "utilisation", group="cluster a")["number"].tolist() == [1, 1, 1]
     every = measures_table(whole)
     assert set(every["measure"]) == {"jobs", "utilisation", "wait_time_mean"}

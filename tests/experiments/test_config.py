@@ -413,18 +413,6 @@ def test_shipped_configurations_are_good(file: Path, monkeypatch: pytest.MonkeyP
 # --- what follows from a study --------------------------------------------------------------------
 
 
-def test_plain_values_give_the_study_back() -> None:
-    study = LocalStudy.model_validate(STUDY)
-    again = LocalStudy.model_validate(study.model_dump(mode="json"))
-    assert again == study
-    assert again.checksum() == study.checksum()
-
-
-def keys(study: LocalStudy) -> dict[str, str]:
-    """Keys of the tasks of a study by name."""
-    return {task.name: task.key for task in study.experiment(1).tasks}
-
-
 def runs_of_listed(study: LocalStudy) -> set[str]:
     """Keys of the runs of the listed workload."""
     return {task.key for task in study.experiment(1).tasks if task.labels.get("scenario") == "listed"}

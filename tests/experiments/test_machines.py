@@ -20,6 +20,8 @@ from gridsched.platform import Cluster
 from gridsched.simulation import simulate
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import dependency_table
+from tests.support.errors import says
+from tests.support.fields import assert_fields
 from tests.support.studies import message_about
 
 FAILURES: dict[str, Any] = {"mean_time_between": 5000}
@@ -53,8 +55,7 @@ def test_nodes_are_the_processors_and_workloads_do_not_depend_on_them() -> None:
     pair = jobs(100, 4100), Cluster(processors=4, name="A")
     (made,) = machines([pair], [other], "none", seed=3)
     assert [(kind.count, kind.cores, kind.memory) for kind in made.nodes] == [(2, 2, 512)]
-    assert made.processors == 4
-    assert made.placement == "best_fit"
+    assert_fields(made, processors=4, placement="best_fit")
     assert {event.node for event in made.events} <= {"node0", "node1"}
 
 
@@ -88,8 +89,7 @@ def test_events_of_a_file_move_with_the_jobs_of_their_log(tmp_path: Path) -> Non
         "time,node,kind,start,end\n1200,node0,down,,\n1300,node0,up,,\n900,node1,down,,\n"
         "100,*,maintenance,200,300\n950,*,maintenance,990,1600\n"
     )
-    failures = {"events": str(file), "requeue": "end", "checkpoint_interval": 60}
-    own = config(failures=failures)
+    own = config(failures={"events": str(file), "requeue": "end", "checkpoint_interval": 60})
     pairs = [
         (jobs(1000, 2000), Cluster(processors=4, name="A")),
         (jobs(0, 10), Cluster(processors=4, name="B")),
@@ -133,9 +133,7 @@ def test_fates_count_what_became_of_jobs() -> None:
         "jobs_starved": 0,
     }
     assert ended(run).tolist() == [True, False, False]
-    twice = fates_of(run, run)
-    assert float(twice["jobs_gave_up"]) == 2
-    assert float(twice["extra_work_share"]) == 0.4
+    assert_fields(fates_of(run, run), jobs_gave_up=2, extra_work_share=0.4)
     plain = simulate(workload.select(slice(None), gives_up_time=None, dependencies=None), 4, "fcfs")
     assert not fates_of(plain)
     assert ended(plain).all()
@@ -226,9 +224,11 @@ def test_what_a_scenario_says_holds_for_all_of_its_clusters() -> None:
 def test_a_scheduler_that_cannot_is_a_mistake_but_not_in_an_arena(tmp_path: Path) -> None:
     scenario = {"name": "one", "clusters": [M4, M5], "failures": FAILURES}
     values = {"name": "s", "kind": "grid", "title": "S", "scenarios": [scenario]}
-    message = message_about(tmp_path, {**values, "schedulers": ["local", "ideal-fcfs"]})
-    assert "scenarios[one]" in message
-    assert "failures" in message
-    assert "ideal-fcfs" in message
+    says(
+        message_about(tmp_path, {**values, "schedulers": ["local", "ideal-fcfs"]}),
+        "scenarios[one]",
+        "failures",
+        "ideal-fcfs",
+    )
     study_from({**values, "kind": "arena", "schedulers": ["local", "ideal-fcfs"]})
     study_from({**values, "schedulers": ["local"]})

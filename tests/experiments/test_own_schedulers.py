@@ -12,6 +12,7 @@ from gridsched.experiments.kinds.local_policies import LocalStudy
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.tasks import OwnFile
 from tests.conftest import REPOSITORY
+from tests.support.errors import says
 from tests.support.studies import message_about, run_study
 
 EXAMPLE = "config/schedulers/example.py"
@@ -52,8 +53,7 @@ def test_a_list_of_values_makes_a_scheduler_of_each() -> None:
 
 
 def test_it_runs_and_equals_the_built_in_policy(tmp_path: Path) -> None:
-    study = LocalStudy.model_validate(study_with(f"{EXAMPLE}:Easy"))
-    dataset = run_study(study, tmp_path, seed=1)
+    dataset = run_study(LocalStudy.model_validate(study_with(f"{EXAMPLE}:Easy")), tmp_path, seed=1)
     waits = dataset.wait_time_mean.sel(group="all jobs")
     assert (waits.sel(scheduler="Easy") == waits.sel(scheduler="easy")).all()
 
@@ -80,9 +80,7 @@ def test_its_file_is_an_input_of_its_tasks() -> None:
     ],
 )
 def test_mistakes_are_said(written: dict[str, Any], found: str, tmp_path: Path) -> None:
-    message = message_about(tmp_path, study_with({"name": "mine", **written}))
-    assert "schedulers[mine]" in message
-    assert found in message
+    says(message_about(tmp_path, study_with({"name": "mine", **written})), "schedulers[mine]", found)
 
 
 def test_a_grid_scheduler_goes_into_the_arena(tmp_path: Path) -> None:

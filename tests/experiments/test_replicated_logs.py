@@ -14,17 +14,25 @@ from gridsched.experiments.config import study_from
 from gridsched.experiments.prepare import derived_seed
 from gridsched.experiments.study import SchedulerStudy
 from gridsched.workloads.resampling import WEEK, resample
-from tests.support.studies import log_text, made, message_about, run_study
+from tests.support.errors import says
+from tests.support.studies import changed, log_text, made, message_about, run_study
 
 RESAMPLING = {"replicates": 3, "weeks": 2}
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A log."""
+    path = tmp_path / "log.swf"
+    path.write_text(log_text(1, 200, 8), encoding="utf-8")
+    return path
+
+
 def study(kind: str, file: Path, **scenario: Any) -> dict[str, Any]:
     """A study of two clusters, of which one replays a log."""
-    model = {"machine": "M3", "jobs": 30}
     clusters = [
         {"name": "L", "file": str(file), "processors": 8, "speed": 375},
-        {"name": "S", "synthetic": model},
+        {"name": "S", "synthetic": {"machine": "M3", "jobs": 30}},
     ]
     return {
         "name": kind,
@@ -40,11 +48,8 @@ def study(kind: str, file: Path, **scenario: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["grid", "arena"])
-def test_replicates_of_a_grid_are_resampled_logs(kind: str, tmp_path: Path) -> None:
-    file = tmp_path / "log.swf"
-    file.write_text(log_text(1, 200, 8), encoding="utf-8")
-    values = study(kind, file, resampling=RESAMPLING)
-    whole = study_from(values)
+def test_replicates_of_a_grid_are_resampled_logs(kind: str, file: Path, tmp_path: Path) -> None:
+    whole = study_from(study(kind, file, resampling=RESAMPLING))
     assert isinstance(whole, SchedulerStudy)
     dataset = run_study(whole, tmp_path, 3)
     grids = results.grids_from_dataset(results.read(made(tmp_path, "varied, replicates 0 to 2")))
@@ -61,9 +66,7 @@ def test_replicates_of_a_grid_are_resampled_logs(kind: str, tmp_path: Path) -> N
     assert any("3 logs resampled by users" in line for line in whole.conventions(dataset))
 
 
-def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
-    file = tmp_path / "log.swf"
-    file.write_text(log_text(1, 60, 8), encoding="utf-8")
+def test_scenarios_without_replicates_keep_their_keys(file: Path) -> None:
     listed: list[dict[str, Any]] = [{"shaking": {}}, {}]
     for kind in ("grid", "arena"):
         own, other = (
@@ -76,27 +79,18 @@ def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "keys"),
+    ("kind", "key"),
     [
-        ("calendars", ("feedback",)),
-        ("dynamic-grid", ("feedback",)),
-        ("self-scheduling", ("resampling", "shaking", "feedback")),
-        ("multicluster", ("feedback",)),
-        ("grid", ("feedback",)),
+        *((kind, "feedback") for kind in ("calendars", "dynamic-grid", "multicluster", "grid")),
+        *(("self-scheduling", key) for key in ("resampling", "shaking", "feedback")),
     ],
 )
-def test_kinds_in_which_it_has_no_meaning_say_why(kind: str, keys: tuple[str, ...], tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
-    for key in keys:
-        message = message_about(tmp_path, study(kind, tmp_path / "log.swf", **{key: {}}))
-        assert f"scenarios[varied].{key}: " in message
-        assert "arena" in message
+def test_kinds_in_which_it_has_no_meaning_say_why(kind: str, key: str, file: Path, tmp_path: Path) -> None:
+    says(message_about(tmp_path, study(kind, file, **{key: {}})), f"scenarios[varied].{key}: ", "arena")
 
 
-def test_feedback_of_a_single_cluster_is_refused_too(tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
-    values = study("grid", tmp_path / "log.swf")
-    values["scenarios"][1]["clusters"][0]["feedback"] = {}
+def test_feedback_of_a_single_cluster_is_refused_too(file: Path, tmp_path: Path) -> None:
+    values = changed(study("grid", file), "scenarios.1.clusters.0.feedback", {})
     assert "scenarios[plain].feedback: times of this kind" in message_about(tmp_path, values)
 
 
@@ -110,18 +104,15 @@ def test_feedback_of_a_single_cluster_is_refused_too(tmp_path: Path) -> None:
     ],
 )
 def test_feedback_is_refused_where_it_has_no_meaning(
-    tmp_path: Path, kind: str, more: dict[str, Any], reason: str
+    file: Path, tmp_path: Path, kind: str, more: dict[str, Any], reason: str
 ) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
-    log = {"name": "log", "file": str(tmp_path / "log.swf"), "feedback": {}}
+    log = {"name": "log", "file": str(file), "feedback": {}}
     jobs = {"workload": log} if kind == "workload-models" else {"workloads": [log]}
     message = message_about(tmp_path, {"name": "own", "title": "Own", "kind": kind, **jobs, **more})
     assert f"workloads[log].feedback: {reason}" in message
 
 
-def test_streams_of_multiclusters_are_resampled(tmp_path: Path) -> None:
-    file = tmp_path / "log.swf"
-    file.write_text(log_text(1, 200, 8), encoding="utf-8")
+def test_streams_of_multiclusters_are_resampled(file: Path, tmp_path: Path) -> None:
     point = {
         "clusters": [{"name": name, "processors": 8} for name in ("A", "B")],
         "stream": {"name": "own", "file": str(file)},

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridsched.experiments.config import load_study
 from gridsched.experiments.kinds.grid import GridStudy
 from gridsched.experiments.kinds.jscheduler.config import JSchedulerStudy
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import expanded, scheduler_made
 from gridsched.experiments.study import merged
+from tests.conftest import REPOSITORY
 
 M4 = {"name": "M4", "synthetic": {"machine": "M4", "jobs": 40}}
 M5 = {"name": "M5", "synthetic": {"machine": "M5", "jobs": 40}}
@@ -76,6 +79,15 @@ def test_local_policies_are_written_as_schedulers_are() -> None:
     assert [*map(label_of, study.policies)] == ["easy(2)", "easy, reservations 3", "easy, reservations 4"]
     made: Any = scheduler_made(study.policies[2])
     assert (made.policy.backfilling, made.policy.reservations) == ("easy", 4)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((REPOSITORY / "config" / "studies").glob("*.yaml")), ids=lambda file: file.stem
+)
+def test_plain_values_give_a_study_back(file: Path) -> None:
+    study = load_study(file)
+    again = type(study).model_validate(study.values())
+    assert (again, again.checksum()) == (study, study.checksum())
 
 
 @pytest.mark.parametrize("name", ["dll", "wrand", "sjbf", "multiple-requests-dual"])

@@ -64,8 +64,7 @@ def test_second_run_is_refused_while_the_first_goes_on(
     first = workspace.start(TARGET)
     while not list(workspace.folder.glob(".snakemake/locks/*")):
         assert ended_within(first, 0.02) is None, "ended before it took a lock"
-    second = workspace.run(TARGET, fails=True)
-    assert "Directory cannot be locked" in second
+    assert "Directory cannot be locked" in workspace.run(TARGET, fails=True)
     output, _ = first.communicate()
     assert first.returncode == 0, output
     assert bits_of_files(workspace.results) == bits_of_files(finished.results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,9 @@ from gridsched.metrics import jobs as metrics
 from gridsched.workloads.characterisation import characterise
 from gridsched.workloads.table import Workload
 from tests.support.errors import each_refused, says
+from tests.support.legibility import texts_of
 
 ALL_SCHEMES = ["FCFS", "EASY", "SJBF", "LXWF", "conservative", "FF", "EASY(2)", "EASY(4)"]
-ODD_LABELS = ["$x_1$", "<b> & co", "_hidden", "two\nlines", "100 % $", "w" * 90, r"\alpha\$", "{}"]
-
-
-def texts_of(svg: Path) -> list[str]:
-    """Texts of an SVG file; a mathematical formula would come as several or none."""
-    elements = ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")
-    return ["".join(element.itertext()) for element in elements]
 
 
 def test_a_scheme_keeps_its_style_in_every_study_figure() -> None:

@@ -92,8 +92,7 @@ def value_hash(values: NDArray[Any]) -> str:
 
 def variable_line(variable: xr.Variable) -> str:
     """Dimensions, type and hash of a variable, in one line."""
-    text = variable.dtype.kind in "OUT"
-    kind = "text" if text else variable.dtype.newbyteorder("=").name
+    kind = "text" if (variable.dtype.kind in "OUT") else variable.dtype.newbyteorder("=").name
     sizes = ", ".join(f"{name} {size}" for name, size in variable.sizes.items())
     line = f"({sizes}) {kind} {value_hash(variable.values)}"
     if variable.dtype.kind != "f":

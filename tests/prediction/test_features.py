@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -50,12 +51,15 @@ def test_history_by_hand() -> None:
     workload = workload_of([0, 5, 50, 50, 51], [10, 20, 0, 7, 1], user=[1, 1, 1, 1, 2])
     table, order = job_table(workload, np.array([10, 50, 50, 60, 52]), None)
     assert order.tolist() == [0, 1, 2, 4, 3]
-    assert table.column("last_run_time").tolist() == [-1, -1, 20, 20, -1]
-    assert table.column("previous_run_time").tolist() == [-1, -1, 10, 10, -1]
-    assert table.column("mean_run_time").tolist() == [-1, -1, 15, 15, -1]
-    assert table.column("think_time").tolist() == [-1, -1, 0, 0, -1]
-    assert table.column("jobs_in_system").tolist() == [0, 1, 0, 1, 0]
-    assert table.column("jobs_finished").tolist() == [0, 0, 2, 2, 0]
+    expected = {
+        "last_run_time": [-1, -1, 20, 20, -1],
+        "previous_run_time": [-1, -1, 10, 10, -1],
+        "mean_run_time": [-1, -1, 15, 15, -1],
+        "think_time": [-1, -1, 0, 0, -1],
+        "jobs_in_system": [0, 1, 0, 1, 0],
+        "jobs_finished": [0, 0, 2, 2, 0],
+    }
+    assert {name: table.column(name).tolist() for name in expected} == expected
     assert table.seen["all_finished"].tolist() == [0, 0, 2, 2, 3]
 
 
@@ -69,11 +73,20 @@ def test_clock_is_local_also_when_it_changes(zone: str) -> None:
     assert_fields(numbers, hour=[each.hour for each in local], weekday=[each.weekday() for each in local])
 
 
-@pytest.mark.parametrize("zone", ["Mars/Base", "Europe", "../UTC"])
-def test_zones_that_do_not_exist_are_refused(zone: str) -> None:
-    submit = np.array([0])
-    with pytest.raises(WorkloadError, match=f"time zone '{zone}' is unknown"):
-        submission_columns(workload_of(submit, submit, unix_start_time=0, time_zone=zone), None)
+@pytest.mark.parametrize(
+    ("columns", "source", "message"),
+    [
+        *(
+            ({"unix_start_time": 0, "time_zone": zone}, None, f"time zone '{zone}' is unknown")
+            for zone in ("Mars/Base", "Europe", "../UTC")
+        ),
+        # categories of several logs
+        ({"user": [2**31, 1]}, np.array([0, 1]), "user"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(columns: dict[str, Any], source: Any, message: str) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        submission_columns(workload_of([0, 1], [1, 1], **columns), source)
 
 
 def test_clock_without_zone_is_utc_and_without_start_begins_on_monday() -> None:
@@ -86,12 +99,6 @@ def test_clock_without_zone_is_utc_and_without_start_begins_on_monday() -> None:
 def test_requested_times_of_zero_are_unknown() -> None:
     numbers = submission_columns(workload_of([0, 1, 2], [1, 1, 1], requested_time=[0, -1, 60]), None)[1]
     assert numbers["requested_time"].tolist() == [-1, -1, 60]
-
-
-def test_categories_of_several_logs_must_be_small_numbers() -> None:
-    workload = workload_of([0, 1], [1, 1], user=[2**31, 1])
-    with pytest.raises(WorkloadError, match="user"):
-        submission_columns(workload, np.array([0, 1]))
 
 
 def test_matrix_has_the_columns_that_are_asked_for() -> None:

@@ -21,7 +21,7 @@ from gridsched.presentation.page import build_report
 from gridsched.results import read
 from tests.support.errors import says
 from tests.support.pages import Page
-from tests.support.studies import run_study
+from tests.support.studies import read_page, run_study
 
 NASTY = """</p><script>alert("1")</script> & 'co' ${x} $x_1$ {{ 7 * 7 }} <b>Ünïcode</b> 🚀 %s \\x"""
 POLICY = """<i>"own"</i> & {{ 7 }} $y$"""
@@ -76,10 +76,7 @@ def results(study: LocalStudy, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def page(results: Path) -> Page:
-    parsed = Page()
-    parsed.feed((results / "report.html").read_text(encoding="utf-8"))
-    parsed.close()
-    return parsed
+    return read_page(results / "report.html")
 
 
 def test_markup_is_balanced(page: Page) -> None:
@@ -187,9 +184,7 @@ def test_two_studies_on_one_page(results: Path, study: LocalStudy) -> None:
     )
     run_study(other, results, 1, shown=True)
     build_report([study, other], results / "two.html")
-    parsed = Page()
-    parsed.feed((results / "two.html").read_text(encoding="utf-8"))
-    parsed.close()
+    parsed = read_page(results / "two.html")
     assert {"#tiny", "#other"} <= set(parsed.attributes("href"))
     assert {"tiny", "other"} <= set(parsed.attributes("id"))
     assert parsed.open == []
@@ -212,10 +207,7 @@ def page_of_claims(folder: Path, *rows: str) -> tuple[Page, str]:
     table, target = folder / "claims.csv", folder / "report.html"
     table.write_text("\n".join([CLAIMS_HEADER, *(f"{row},,,," for row in rows), ""]), encoding="utf-8")
     build_report([], target, claims=table)
-    text = target.read_text(encoding="utf-8")
-    page = Page()
-    page.feed(text)
-    return page, text
+    return read_page(target), target.read_text(encoding="utf-8")
 
 
 def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:

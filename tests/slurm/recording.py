@@ -286,6 +286,5 @@ def compared(folder: Path, plan: Sequence[PlannedJob]) -> Verdict:
         if not found:
             return Verdict([], len(between), True)
         pairs = [(int(outcome.start[k]), job.start) for k, job in enumerate(replay.recording.jobs)]
-        first = min(min(pair) for pair in pairs if pair[0] != pair[1])
-        fair = fair and first not in between
+        fair = fair and min(min(pair) for pair in pairs if pair[0] != pair[1]) not in between
     return Verdict(found, len(between), fair)

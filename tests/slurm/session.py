@@ -310,8 +310,7 @@ def _said(*command: str) -> str:
 
 def _memory() -> int:
     """Memory that jobs may take [MB], a little less than there is."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return pages * 9 // 10 // 2**20
+    return (os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) * 9 // 10 // 2**20
 
 
 def free_ports(number: int) -> list[int]:

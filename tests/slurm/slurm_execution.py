@@ -75,8 +75,7 @@ def test_mistake_is_shown_and_ends_the_run(tmp_path: Path, kernel_cache: Path, p
     broken = workspace(tmp_path / "work", kernel_cache)
     broken.log.write_text("; MaxProcs: 8\nthis is no job\n", encoding="utf-8")
     before = len(queue("FAILED"))
-    output = broken.run(TARGET, *through(profile), cores=1, fails=True)
-    assert "error: logs/own.swf:2: " in output
+    assert "error: logs/own.swf:2: " in broken.run(TARGET, *through(profile), cores=1, fails=True)
     assert len(queue("FAILED")) == before + 1
     assert not list(broken.results.rglob("*.nc"))
 

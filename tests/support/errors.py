@@ -12,12 +12,13 @@ from gridsched.errors import GridschedError
 
 @contextmanager
 def refused(
-    *parts: str, error: type[Exception] = GridschedError
+    *parts: str, error: type[Exception] = GridschedError, one_line: bool = False
 ) -> Iterator[pytest.ExceptionInfo[Exception]]:
     """What is done inside ends in an error of this kind, with a message that has all parts."""
     with pytest.raises(error) as caught:
         yield caught
     says(str(caught.value), *parts)
+    assert not (one_line and "\n" in str(caught.value))
 
 
 def says(text: str, *parts: str) -> None:

@@ -80,9 +80,11 @@ def _no_mirrors_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _warnings_are_errors() -> Iterator[None]:
+def _warnings_are_errors(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Unless a test says otherwise."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+        if not request.node.get_closest_marker("filterwarnings"):
+            warnings.simplefilter("error", UserWarning)
         yield
 
 
@@ -196,6 +198,7 @@ def test_wrong_content_is_refused_and_the_next_mirror_tried(tmp_path: Path, serv
     assert path.read_bytes() == PACKED
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -206,7 +209,6 @@ def test_wrong_content_is_refused_and_the_next_mirror_tried(tmp_path: Path, serv
     ],
 )
 def test_error_names_every_place_and_its_fault(tmp_path: Path, content: bytes, reason: str) -> None:
-    warnings.simplefilter("ignore")
     bad, none, folder = mirror_of(tmp_path / "bad", content), tmp_path / "none", tmp_path / "logs"
     pattern = (
         rf"^Abacus-1996: .*tried {bad / FILE} \({folder / FILE}: {reason}.*\); "
@@ -219,16 +221,16 @@ def test_error_names_every_place_and_its_fault(tmp_path: Path, content: bytes, r
     assert not list(folder.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings.simplefilter("ignore")
     monkeypatch.setenv("GRIDSCHED_MAX_BYTES", "1000000")
     bomb = mirror_of(tmp_path / "bomb", gzip.compress(b" " * 2_000_000))
     with pytest.raises(TraceError, match="more than 1,000,000 bytes when uncompressed"):
         get(ABACUS, tmp_path / "logs", bomb)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_endless_download_is_cut(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings.simplefilter("ignore")
     monkeypatch.setenv("GRIDSCHED_MAX_BYTES", "100000")
     server.answers = [(200, bytes(200_000))]
     with pytest.raises(TraceError, match="more than 100,000 bytes; set GRIDSCHED_MAX_BYTES"):
@@ -242,19 +244,19 @@ def test_server_that_recovers_is_asked_again(tmp_path: Path, server: Server) -> 
     assert len(server.requests) == 3
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("status", "requests"), [(500, 3), (403, 1), (404, 1)])
 def test_lasting_refusals_are_not_repeated(
     tmp_path: Path, server: Server, status: int, requests: int
 ) -> None:
-    warnings.simplefilter("ignore")
     server.answers = [(status, b"sorry")]
     with pytest.raises(TraceError, match=rf"{FILE} \({status}"):
         get(ABACUS, tmp_path, server.address)
     assert len(server.requests) == requests
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_download_that_breaks_off(tmp_path: Path, server: Server) -> None:
-    warnings.simplefilter("ignore")
     server.missing = 10
     with pytest.raises(TraceError, match="no good copy"):
         get(ABACUS, tmp_path, server.address)
@@ -276,8 +278,8 @@ def test_log_of_unknown_checksum_is_recorded_and_held_to_it(tmp_path: Path) -> N
     assert path.read_bytes() == PACKED
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_log_of_unknown_checksum_must_be_a_log(tmp_path: Path) -> None:
-    warnings.simplefilter("ignore")
     mirror = mirror_of(tmp_path / "mirror", b"<html>moved</html>")
     with pytest.raises(
         TraceError, match=rf"{FILE}:1: field 1 \(job_number\) is '<html>moved</html>', not a number"
@@ -285,10 +287,10 @@ def test_log_of_unknown_checksum_must_be_a_log(tmp_path: Path) -> None:
         get(UNKNOWN, tmp_path / "logs", mirror)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_log_with_only_a_checksum_of_the_file(tmp_path: Path) -> None:
     log = replace(ABACUS, sha256_content="")
     assert get(log, tmp_path / "logs", mirror_of(tmp_path / "good", PACKED)).exists()
-    warnings.simplefilter("ignore")
     with pytest.raises(TraceError, match=f"SHA-256 of the file is .*, expected {log.sha256_gz}"):
         get(log, tmp_path / "more", mirror_of(tmp_path / "bad", CONTENT))
 

@@ -11,7 +11,7 @@ import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Limit, NodeType, Partition
 from gridsched.traces.node_files import SiteNodes, read_nodes
-from tests.support.errors import each_refused
+from tests.support.errors import each_refused, refused
 
 GOOD = """
 nodes:
@@ -102,10 +102,8 @@ def test_numbers_where_the_log_has_no_names(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_name_the_file_and_the_key(text: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as error:
+    with refused(f"nodes.yaml: {problem}", error=ConfigurationError, one_line=True):
         read(tmp_path, text, NAMES)
-    assert f"nodes.yaml: {problem}" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_files_that_are_no_yaml(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.support.errors import says
 from tests.support.workspace import AGAIN, TARGET, Workspace
 
 PROFILES = REPOSITORY / "profiles"
@@ -49,8 +50,7 @@ def test_no_rule_names_a_system() -> None:
     systems = {path.name for path in (REPOSITORY / "gridsched" / "systems").iterdir() if path.is_dir()}
     for path in (REPOSITORY / "workflow").rglob("*"):
         if path.suffix in ("", ".smk", ".py") and path.is_file():
-            words = set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
-            assert not systems & words, path
+            assert not systems & set(re.findall(r"\w+", path.read_text(encoding="utf-8"))), path
     assert len(list((REPOSITORY / "workflow" / "scripts").glob("*.py"))) <= 6
 
 
@@ -58,10 +58,11 @@ def test_no_rule_names_a_system() -> None:
 def test_profile_is_understood(tmp_path: Path, kernel_cache: Path, profile: str) -> None:
     """Nothing is submitted in a dry run, so that no Slurm is needed."""
     workspace = Workspace(tmp_path / "work", kernel_cache)
-    options = ["--dry-run", "--profile", str(PROFILES / profile)]
-    output = workspace.run(TARGET, *options, cores=1)
-    assert f"Using profiles {PROFILES / profile} and workflow specific profile" in output
-    assert AGAIN in output
+    says(
+        workspace.run(TARGET, "--dry-run", "--profile", str(PROFILES / profile), cores=1),
+        f"Using profiles {PROFILES / profile} and workflow specific profile",
+        AGAIN,
+    )
 
 
 SAYS = {

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from gridsched import results
+from tests.support.fields import assert_fields
 from tests.support.workspace import (
     Workspace,
     bits_of_runs,
     temporary_files,
 )
-
-DRAWN = {"name": "drawn", "synthetic": {"machine": "M3", "jobs": 50}}
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +28,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Wo
 
 def test_everything_is_there(finished: Workspace) -> None:
     folder = finished.results
-    study = results.read(folder / "tiny" / "study.nc")
-    assert study["scenario"].values.tolist() == ["listed", "own"]
-    assert study["scheduler"].values.tolist() == ["easy", "widest", "recorded"]
+    assert_fields(
+        results.read(folder / "tiny" / "study.nc"),
+        scenario=["listed", "own"],
+        scheduler=["easy", "widest", "recorded"],
+    )
     assert len(bits_of_runs(folder)) == 4
     drawn = {path.stem for path in (folder / "tiny" / "figures").glob("*.svg")}
     assert {"ranking", "load", "gantt-listed-1", "workload-own"} <= drawn

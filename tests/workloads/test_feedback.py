@@ -202,8 +202,8 @@ def test_users_leave_and_come_back_as_the_twin_says(seed: int, scheduler: str) -
     found = sessions_of(workload)
     made = with_feedback(workload, sessions="leave", seed=seed)
     clusters = [gs.Cluster(name=name, processors=1) for name in ("one", "two")]
-    jobs: Any = (made, clusters[0]) if scheduler == "fcfs" else ([made, None], clusters)
-    run = gs.simulate(*jobs, scheduler, align="none")
+    given: Any = (made, clusters[0]) if scheduler == "fcfs" else ([made, None], clusters)
+    run = gs.simulate(given[0], given[1], scheduler, align="none")
     gs.verify(run)
     place = {int(number): index for index, number in enumerate(made.job_number)}
     at = [place[int(number)] for number in workload.job_number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,74 +112,57 @@ def test_moments_of_an_erlang_distribution_give_one_path(order: int) -> None:
     assert fit.distribution.rate_1 == pytest.approx(0.02)
 
 
-def test_low_skewness_falls_back_to_two_moments() -> None:
-    # Half of the times 1, half 1.8: the skewness of a hyper-Erlang distribution of order 14 is higher.
+@pytest.mark.parametrize(
+    ("times", "max_order", "matched", "order", "reason"),
+    [
+        # Half of the times 1, half 1.8: the skewness of a hyper-Erlang distribution of order 14 is higher.
+        ([1.0, 1.8], 14, 2, 13, "three moments need an order above"),
+        ([99.0, 101.0], 50, 1, 50, "two moments need an order above 1e+04, max_order is 50"),
+        ([7.0, 7.0, 7.0], 1000, 1, None, "infinite order"),
+        ([0.0, 0.0, 0.0, 9.0], 1000, 2, 1, "infinite order"),
+    ],
+)
+def test_fits_fall_back_to_fewer_moments(
+    times: list[float], max_order: int, matched: int, order: int | None, reason: str
+) -> None:
+    fit = fit_hyper_erlang(non_central_moments(times, allow_zero=True), max_order=max_order)
+    assert (fit.matched, fit.order) == (matched, order or fit.order)
+    assert reason in fit.reason
+    assert fit.distribution.mean == pytest.approx(np.mean(times))
+
+
+def test_of_two_moments_the_third_is_that_of_the_gamma_distribution() -> None:
     moments = non_central_moments([1.0, 1.8])
-    fit = fit_hyper_erlang(moments, max_order=14)
-    assert (fit.matched, fit.order) == (2, 13)
-    assert "three moments need an order above" in fit.reason
-    # The third moment is that of the gamma distribution.
     shape = moments[0] ** 2 / (moments[1] - moments[0] ** 2)
     expected = stats.gamma(shape, scale=moments[0] / shape).moment(3)
-    assert fit.distribution.moment(3) == pytest.approx(expected)
-
-
-def test_little_spread_falls_back_to_the_mean() -> None:
-    fit = fit_hyper_erlang(non_central_moments([99.0, 101.0]), max_order=50)
-    assert (fit.matched, fit.order) == (1, 50)
-    assert fit.distribution.mean == pytest.approx(100)
-    assert "two moments need an order above 1e+04, max_order is 50" in fit.reason
-
-
-def test_equal_times_fall_back_to_the_mean() -> None:
-    fit = fit_hyper_erlang(non_central_moments([7.0, 7.0, 7.0]))
-    assert fit.matched == 1
-    assert "infinite order" in fit.reason
-
-
-def test_zero_and_one_other_value_fall_back_to_two_moments() -> None:
-    fit = fit_hyper_erlang(non_central_moments([0.0, 0.0, 0.0, 9.0], allow_zero=True))
-    assert (fit.matched, fit.order) == (2, 1)
-    assert "infinite order" in fit.reason
+    assert fit_hyper_erlang(moments, max_order=14).distribution.moment(3) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("moments", "named"),
+    ("function", "argument", "options", "named"),
     [
-        ([1.0, 0.9, 2.0], "second moment 0.9 is below the square"),
-        ([1.0, 2.0, 3.0], "third moment 3 is below 4"),
-        ([0.0, 1.0, 1.0], "positive and finite"),
-        ([1.0, np.nan, 1.0], "positive and finite"),
-        ([1.0, 2.0], "shape"),
+        (fit_hyper_erlang, [1.0, 0.9, 2.0], {}, "second moment 0.9 is below the square"),
+        (fit_hyper_erlang, [1.0, 2.0, 3.0], {}, "third moment 3 is below 4"),
+        (fit_hyper_erlang, [0.0, 1.0, 1.0], {}, "positive and finite"),
+        (fit_hyper_erlang, [1.0, np.nan, 1.0], {}, "positive and finite"),
+        (fit_hyper_erlang, [1.0, 2.0], {}, "shape"),
+        (fit_hyper_erlang, [1.0, 2.0, 6.0], {"max_order": 0}, "max_order is 0"),
+        (non_central_moments, [], {"what": "gaps"}, "gaps: there are none"),
+        (non_central_moments, [1.0, -1.0], {}, "1 of 2 are negative"),
+        (non_central_moments, [1.0, 0.0, 0.0], {}, "2 of 3 are zero"),
+        (non_central_moments, [1.0, np.inf], {}, "1 of 2 are not finite"),
+        (non_central_moments, [0.0, 0.0], {"allow_zero": True}, "all 2 are zero"),
+        *(
+            (partial(hyper_erlang_quantile, HyperErlang(1, 1.0, 1.0, 1.0)), probability, {}, "probabilities")
+            for probability in (0.0, 1.0, -0.5, np.nan)
+        ),
     ],
 )
-def test_impossible_moments_are_named(moments: list[float], named: str) -> None:
+def test_what_has_no_fit_is_named(
+    function: Callable[..., Any], argument: Any, options: dict[str, Any], named: str
+) -> None:
     with pytest.raises(WorkloadError, match=named):
-        fit_hyper_erlang(moments)
-
-
-def test_order_limit_must_be_positive() -> None:
-    with pytest.raises(WorkloadError, match="max_order is 0"):
-        fit_hyper_erlang([1.0, 2.0, 6.0], max_order=0)
-
-
-@pytest.mark.parametrize(
-    ("times", "named"),
-    [
-        ([], "gaps: there are none"),
-        ([1.0, -1.0], "1 of 2 are negative"),
-        ([1.0, 0.0, 0.0], "2 of 3 are zero"),
-        ([1.0, np.inf], "1 of 2 are not finite"),
-    ],
-)
-def test_unusable_times_are_counted(times: list[float], named: str) -> None:
-    with pytest.raises(WorkloadError, match=named):
-        non_central_moments(times, what="gaps")
-
-
-def test_only_zeros_have_no_fit() -> None:
-    with pytest.raises(WorkloadError, match="all 2 are zero"):
-        non_central_moments([0.0, 0.0], allow_zero=True)
+        function(argument, **options)
 
 
 @given(distributions)
@@ -191,12 +176,6 @@ def test_quantiles_of_one_path_are_those_of_scipy() -> None:
     expected = stats.gamma(3, scale=5.0).ppf(probability)
     quantiles = hyper_erlang_quantile(HyperErlang(3, 0.2, 0.2, 1.0), probability)
     np.testing.assert_allclose(quantiles, expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize("probability", [0.0, 1.0, -0.5, np.nan])
-def test_quantiles_need_probabilities(probability: float) -> None:
-    with pytest.raises(WorkloadError, match="probabilities"):
-        hyper_erlang_quantile(HyperErlang(1, 1.0, 1.0, 1.0), probability)
 
 
 @settings(max_examples=30, deadline=None)

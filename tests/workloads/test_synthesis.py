@@ -13,22 +13,16 @@ from hypothesis import strategies as st
 from gridsched.errors import WorkloadError
 from gridsched.workloads import (
     SizeModel,
-    Workload,
     calibrate_exponent,
     load_machines,
     offered_load,
     synthesise,
 )
 from gridsched.workloads.estimates import Modal, Multiple
+from tests.workloads.test_lublin import load
 
 MACHINES = load_machines()
 COLUMNS = ("submit_time", "run_time", "requested_processors")
-
-
-def load(workload: Workload) -> float:
-    work = float(workload.processors @ workload.run_time.astype(float))
-    assert workload.processors_available is not None
-    return work / workload.processors_available / float(workload.submit_time[-1])
 
 
 @settings(max_examples=20, deadline=None)

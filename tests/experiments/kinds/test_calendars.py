@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +42,8 @@ from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Level, Manager, SlotPlan, describe
 from gridsched.traces import clean, read_swf
 from tests.conftest import REPOSITORY
-from tests.support.studies import changed, log_text, message_about, run_study
+from tests.support.errors import says
+from tests.support.studies import changed, log_text, message_about, run_study, study_in
 
 SEED = 5
 MIXED = {"scheduler": "calendars", "slots": [[8, 10], [4, 120], [None, 2400]]}
@@ -88,7 +88,7 @@ STUDY: dict[str, Any] = {
 }
 
 
-def write_logs(folder: Path) -> None:
+def write_logs(folder: Path) -> Path:
     """Logs of the study, with average CPU times that are sometimes unknown."""
     for number, (name, largest) in enumerate((("north", 8), ("south", 5)), start=1):
         lines = []
@@ -98,13 +98,13 @@ def write_logs(folder: Path) -> None:
                 fields[5] = "-1" if int(fields[0]) % 7 == 0 else f"{int(fields[3]) * 0.6:.1f}"
             lines.append(" ".join(fields))
         (folder / f"{name}.swf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working directory with the logs."""
-    write_logs(tmp_path)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(write_logs(tmp_path))
     return tmp_path
 
 
@@ -130,6 +130,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("scenarios.1.partitions.run_time", "user", ["run_time: found 'user'", "'cpu'"]),
         ("scenarios.1.partitions.clusters.1.name", "SMALL", ["one file where case does not count"]),
         ("scenarios.1.partitions.clusters.1.processors", None, ["clusters[twin].processors: missing"]),
+        ("scenarios.0.clusters.1.file", "no.swf", ["scenarios[pair].clusters[south].file: found 'no.swf'"]),
         ("scenarios.0.scale", 0, ["scenarios[pair].scale: found 0"]),
         ("schedulers.7", "eazy", ["schedulers[item 8]: found 'eazy'", "did you mean easy"]),
         (
@@ -156,26 +157,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    message = message_about(folder, changed(STUDY, path, value))
-    for part in expected:
-        assert part in message
-
-
-def test_log_must_exist(folder: Path) -> None:
-    (folder / "study.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
-    (folder / "south.swf").unlink()
-    with pytest.raises(ConfigurationError, match=r"scenarios\[pair\].clusters\[south\].file: found"):
-        load_study("study.yaml")
+    says(message_about(folder, changed(STUDY, path, value)), *expected)
 
 
 def study_of(**changes: Any) -> CalendarStudy:
     """The study with other values of some keys."""
     return CalendarStudy.model_validate({**STUDY, **changes})
-
-
-def test_plain_values_give_the_study_back() -> None:
-    study = study_of()
-    assert CalendarStudy.model_validate(study.values()) == study
 
 
 def test_runs_depend_on_what_they_use_only() -> None:
@@ -193,11 +180,6 @@ def test_runs_depend_on_what_they_use_only() -> None:
     assert key(other) == before
     other["schedulers"][0]["slots"] = [[8, 10], [None, 2400]]
     assert key(other) != before
-
-
-def test_runs_of_a_scenario() -> None:
-    study = study_of()
-    assert sum(run.label == "parts" for run in study.runs) == 2 * 3
 
 
 def test_tree_of_levels() -> None:
@@ -321,20 +303,17 @@ def test_jobs_go_to_the_smallest_partition_in_turn(
 
 
 def test_partitions_count_what_they_leave_out(folder: Path) -> None:
-    study = study_of()
-    partitions = study.scenario("parts").partitions
+    partitions = study_of().scenario("parts").partitions
     assert partitions is not None
     log = read_swf("north.swf")
     unknown = log.average_cpu_time < 0
     loaded = partition(partitions, "north.swf")
     left_out = dict(loaded[0][0].left_out)
     assert left_out["no CPU time"] == unknown.sum()
-    kept = sum(len(workload) for workload, _ in loaded)
-    assert kept + sum(left_out.values()) == len(log)
+    assert sum(len(workload) for workload, _ in loaded) + sum(left_out.values()) == len(log)
     assert not any(workload.left_out for workload, _ in loaded[1:])
     assert max(int(workload.processors.max()) for workload, _ in loaded) == 4
-    everything = partitions.model_copy(update={"unknown": "wall"})
-    more = partition(everything, "north.swf")
+    more = partition(partitions.model_copy(update={"unknown": "wall"}), "north.swf")
     assert more[0][0].repaired["no CPU time"] == unknown.sum()
     by_number = {int(n): t for w, _ in more for n, t in zip(w.job_number, w.run_time, strict=True)}
     for number, cpu, wall in zip(log.job_number, log.average_cpu_time, log.run_time, strict=True):
@@ -346,13 +325,14 @@ def test_partitions_count_what_they_leave_out(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]:
-    """The study as run once, with its folder."""
-    root = tmp_path_factory.mktemp("calendars")
-    write_logs(root)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        return root / "made" / "tiny", run_study(study_of(), root / "made", SEED)
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the study as run once."""
+    return study_in(write_logs(tmp_path_factory.mktemp("calendars")), study_of, SEED) / "tiny"
+
+
+@pytest.fixture(scope="module")
+def whole(made: Path) -> xr.Dataset:
+    return results.read(made / "study.nc")
 
 
 def runs_of(whole: xr.Dataset, name: str) -> xr.DataArray:
@@ -360,8 +340,7 @@ def runs_of(whole: xr.Dataset, name: str) -> xr.DataArray:
     return whole[name].sel(group=ALL).isel(replicate=0)
 
 
-def test_dataset_holds_every_run(made: tuple[Path, xr.Dataset]) -> None:
-    folder, whole = made
+def test_dataset_holds_every_run(made: Path, whole: xr.Dataset) -> None:
     study = study_of()
     known = runs_of(whole, "makespan").notnull()
     for scenario in study.scenarios:
@@ -372,14 +351,12 @@ def test_dataset_holds_every_run(made: tuple[Path, xr.Dataset]) -> None:
     assert whole["replicates_are"].values.tolist() == ["blocks", "blocks"]
     groups = [ALL, *LENGTHS, OTHERS, "users of north", "cluster south", "users of twin, under 10 s"]
     assert set(groups) <= set(whole["group"].values.tolist())
-    run_rows = pd.read_csv(folder / "runs.csv")
+    run_rows = pd.read_csv(made / "runs.csv")
     assert len(run_rows) == run_rows["run"].nunique() == int(known.sum())
-    table = pd.read_csv(folder / "tables" / "measures.csv")
-    assert set(DELAYS) <= set(table["measure"])
+    assert set(DELAYS) <= set(pd.read_csv(made / "tables" / "measures.csv")["measure"])
 
 
-def test_parameters_are_coordinates(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_parameters_are_coordinates(whole: xr.Dataset) -> None:
     own = whole.sel(scheduler="reserved")
     assert (float(own["reserved_share"]), float(own["threshold"]), float(own["low_water"])) == (
         0.25,
@@ -393,8 +370,7 @@ def test_parameters_are_coordinates(made: tuple[Path, xr.Dataset]) -> None:
     assert float(whole["slots_of_46_days"].sel(scheduler="fine")) == -(-4_000_000 // 60)
 
 
-def test_nothing_is_lost(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_nothing_is_lost(whole: xr.Dataset) -> None:
     known = runs_of(whole, "makespan").notnull()
     jobs = whole["jobs"].sum("replicate")
     submitted = runs_of(whole, "jobs_submitted").where(known, 0)
@@ -405,12 +381,10 @@ def test_nothing_is_lost(made: tuple[Path, xr.Dataset]) -> None:
     np.testing.assert_allclose(
         traded.where(has, 0), runs_of(whole, "work_submitted").where(has, 0), rtol=1e-9
     )
-    balance = whole["balance"].isel(replicate=0).sum("group")
-    assert float(abs(balance).max()) < 1e-6
+    assert float(abs(whole["balance"].isel(replicate=0).sum("group")).max()) < 1e-6
 
 
-def test_blocks_average_to_the_naive_delays(folder: Path, made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_blocks_average_to_the_naive_delays(folder: Path, whole: xr.Dataset) -> None:
     jobs, clusters = logs()
     run = simulate(jobs, clusters, "easy", estimates="requested")
     values = {name: column.tolist() for name, column in job_metrics(run).items()}
@@ -450,8 +424,7 @@ def logs() -> tuple[list[Any], list[Cluster]]:
     return jobs, [Cluster(processors=size, name=name) for name, size in sizes.items()]
 
 
-def test_runs_are_those_of_the_library(folder: Path, made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_runs_are_those_of_the_library(folder: Path, whole: xr.Dataset) -> None:
     jobs, clusters = logs()
     leaves = [Manager(name=c.name, children=[c], promote_processors=2, bump=60) for c in clusters]
     options = Calendars(slots=SlotPlan(levels=[(8, 10), (4, 120), (None, 2400)]))
@@ -493,16 +466,14 @@ def test_calendars_without_managers_are_one_cluster_after_the_other(folder: Path
             np.testing.assert_array_equal(found, expected)
 
 
-def test_reservations_grow_with_their_share(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
+def test_reservations_grow_with_their_share(whole: xr.Dataset) -> None:
     own = whole.sel(scenario="pair", estimates="actual")
     asked = runs_of(own, "reservations_granted") + runs_of(own, "reservations_refused")
     few, many = (float(asked.sel(scheduler=name)) for name in ("reserved", "more reserved"))
     jobs = float(runs_of(own, "jobs_submitted").sel(scheduler="alone"))
     assert 0 < few < many < jobs
     assert abs(many / jobs - 0.5) < 0.15
-    others = own["jobs"].sel(group=OTHERS).sum("replicate")
-    assert set(others.values.tolist()) == {jobs - many}
+    assert set(own["jobs"].sel(group=OTHERS).sum("replicate").values.tolist()) == {jobs - many}
     acceptance = runs_of(own, "acceptance")
     assert np.isnan(float(acceptance.sel(scheduler="alone")))
     assert 0 < float(acceptance.sel(scheduler="reserved")) <= 1
@@ -533,14 +504,12 @@ def test_synthetic_clusters_are_replicated(tmp_path: Path) -> None:
     assert len(set(waits.values.tolist())) == 3
 
 
-def test_page_says_what_figures_show(made: tuple[Path, xr.Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, whole = made
-    monkeypatch.chdir(folder.parent.parent)
+def test_page_says_what_figures_show(made: Path, whole: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made.parent.parent)
     study = study_of()
-    run_study(study, folder.parent, SEED, shown=True)
-    section = study_section(study, folder)
+    run_study(study, made.parent, SEED, shown=True)
+    section = study_section(study, made)
     assert section["main"] is not None
-    assert section["table"] is not None
     assert section["table"].rows[section["table"].marked][0] == "alone"
     for specification in study.specifications:
         numbers = presentation.numbers(specification, whole)
@@ -549,13 +518,11 @@ def test_page_says_what_figures_show(made: tuple[Path, xr.Dataset], monkeypatch:
     assert len(study.conventions(whole)) <= 9
 
 
-def test_claims_find_what_they_need(made: tuple[Path, xr.Dataset]) -> None:
+def test_claims_find_what_they_need(whole: xr.Dataset) -> None:
     """The shipped claims are about variables that a study has."""
-    _, whole = made
     claims = [claim for claim in load_claims() if claim.paper == "imprecise-calendars"]
     names = {claim.source.study for claim in claims if claim.source is not None}
-    verdicts = evaluate(claims, dict.fromkeys(names, whole))
-    assert len(verdicts) == len(claims) > 200
+    assert len(evaluate(claims, dict.fromkeys(names, whole))) == len(claims) > 200
     known = set(map(str, whole.variables))
     assert {name for claim in claims if claim.source is not None for name in claim.source.variables} <= known
 
@@ -613,7 +580,6 @@ def test_partitions_have_jobs_of_their_size(archive_mirror: Path, tmp_path: Path
     for workload, cluster in pairs:
         assert (workload.processors == cluster.processors).all()
     assert min(int(workload.submit_time.min()) for workload, _ in pairs) == 0
-    left_out = pairs[0][0].left_out
-    assert left_out["no CPU time"] == 1335
+    assert pairs[0][0].left_out["no CPU time"] == 1335
     whole = workloads_of(study.scenario("whole-log"), archive_mirror, tmp_path / "whole.nc")[0][0]
     assert whole.left_out["larger than the machine"] == 5

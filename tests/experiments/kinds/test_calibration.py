@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from gridsched.presentation.page import build_report
 from gridsched.results import read
 from gridsched.traces import clean, read_swf, write_swf
 from tests.calibration.logs import log
-from tests.support.studies import message_about, run_study
+from tests.support.errors import says
+from tests.support.studies import message_about, study_in
 
 STUDY: dict[str, Any] = {
     "name": "tiny",
@@ -51,10 +53,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study and all that belongs to it, in a folder."""
     place = tmp_path_factory.mktemp("calibration")
     write_logs(place)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        run_study(study_of(), place / "results", SEED, shown=True)
-        build_report([study_of()], place / "results" / "report.html")
+    made = study_in(place, study_of, SEED, shown=True)
+    with contextlib.chdir(place):
+        build_report([study_of()], made / "report.html")
     return place
 
 
@@ -149,9 +150,11 @@ def test_the_page_has_every_row_of_each_log(made: Path, dataset: xr.Dataset) -> 
     assert rows["calibrated, restarted every day"][4:7] == ["", "", ""], "restarts are of the second half"
     assert "limits: " in rows["calibrated"][-1] or "idle waits: " in rows["calibrated"][-1]
     assert [row[0] for row in layers.rows] == STUDY["layers"]
-    page = (made / "results" / "report.html").read_text(encoding="utf-8")
-    assert "What recorded waits consist of" in page
-    assert "no difference between policies is tested" in page
+    says(
+        (made / "results" / "report.html").read_text(encoding="utf-8"),
+        "What recorded waits consist of",
+        "no difference between policies is tested",
+    )
 
 
 def numbers(*rows: tuple[str, str, float, float]) -> pd.DataFrame:

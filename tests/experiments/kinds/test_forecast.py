@@ -16,7 +16,7 @@ from gridsched.experiments.kinds import forecast as kind
 from gridsched.experiments.kinds.forecast import ForecastStudy
 from gridsched.forecasting.judging import METHODS, RANGES
 from gridsched.results import read
-from tests.support.studies import message_about, run_study
+from tests.support.studies import message_about, run_study, study_in
 
 STUDY: dict[str, Any] = {
     "name": "tiny",
@@ -60,10 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study and all that belongs to it, in a folder."""
     place = tmp_path_factory.mktemp("forecasts")
     (place / "own.swf").write_text(busy_log(), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        run_study(study_of(), place / "results", 1, shown=True)
-    return place / "results"
+    return study_in(place, study_of, 1, shown=True)
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +110,7 @@ def test_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
     for row in numbers.to_dict("records"):
         starts = row["scenario"].removeprefix("own, ").removesuffix(" starts")
         values, weights = (of(dataset, name, row["scheduler"], starts) for name in ("coverage", "jobs"))
-        expected = float((values * weights).sum() / weights.sum())
-        assert row["value"] == pytest.approx(expected)
+        assert row["value"] == pytest.approx(float((values * weights).sum() / weights.sum()))
     good, bad = (kind.covered(numbers.assign(value=value), first, {})[0] for value in (0.8, 0.5))
     assert good.endswith("in two of two scenarios.")
     assert bad.endswith("in none of two scenarios.")

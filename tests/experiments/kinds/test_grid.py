@@ -8,54 +8,45 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gridsched as gs
 from gridsched import results
-from gridsched.errors import ConfigurationError
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.comparing import lines_of
-from gridsched.experiments.config import load_study, study_from
+from gridsched.experiments.config import study_from
 from gridsched.experiments.kinds.grid import GridStudy
 from gridsched.experiments.prepare import derived_seed
 from gridsched.presentation.page import build_report
 from tests.presentation.test_page import NASTY
+from tests.support.errors import says
+from tests.support.fields import assert_fields
 from tests.support.studies import changed, made, message_about, read_page, run_study
 
 SEED = 3
 
 
-def crowd(seed: int, jobs: int = 600) -> str:
-    """An SWF log of a crowded cluster of 16 processors, whose load is near 0.8 in every part of it."""
+def crowd(path: Path, seed: int, jobs: int = 600) -> str:
+    """Name of a log of a crowded cluster of 16 processors, whose load is near 0.8 in every part of it."""
     rng = np.random.default_rng(seed)
-    lines = ["; MaxProcs: 16", "; UnixStartTime: 800000000"]
     submit = np.cumsum(rng.exponential(420, jobs)).astype(int)
     run, size = rng.integers(60, 3000, jobs), rng.choice([1, 2, 4, 8], jobs)
-    for i in range(jobs):
-        fields = [
-            i + 1,
-            submit[i],
-            1,
-            run[i],
-            size[i],
-            -1,
-            -1,
-            size[i],
-            2 * run[i],
-            -1,
-            1,
-            1,
-            1,
-            1,
-            1,
-            1,
-            -1,
-            -1,
-        ]
-        lines.append(" ".join(map(str, fields)))
-    return "\n".join(lines) + "\n"
+    log = gs.Workload(
+        name=path.stem,
+        submit_time=submit,
+        wait_time=np.ones(jobs, np.int64),
+        run_time=run,
+        requested_processors=size,
+        allocated_processors=size,
+        requested_time=2 * run,
+        status=np.ones(jobs, np.int64),
+        user=np.ones(jobs, np.int64),
+        processors_available=16,
+        unix_start_time=800_000_000,
+    )
+    gs.write_swf(log, path)
+    return str(path)
 
 
 # --- a sweep on clusters made from logs -----------------------------------------------------------
@@ -65,11 +56,14 @@ K = [1, 2, 4, 8]
 
 def sweep(here: Path, **more: Any) -> GridStudy:
     """JScheduler with several K and local scheduling, on four clusters made from logs."""
-    clusters = []
-    for number in range(4):
-        file = here / f"log{number}.swf"
-        file.write_text(crowd(number), encoding="utf-8")
-        clusters.append({"name": f"C{number}", "file": str(file), "processors": 8 if number == 0 else 16})
+    clusters = [
+        {
+            "name": f"C{number}",
+            "file": crowd(here / f"log{number}.swf", number),
+            "processors": 8 if number == 0 else 16,
+        }
+        for number in range(4)
+    ]
     values = {
         "name": "sweep",
         "kind": "grid",
@@ -190,8 +184,8 @@ M5 = {"name": "M5", "synthetic": {"machine": "M5", "jobs": 60, "sizes": {"expone
 
 def test_what_a_scheduler_draws_differs_from_replicate_to_replicate(tmp_path: Path) -> None:
     """The same jobs in all replicates of one written-out log that is shaken by nothing."""
-    (tmp_path / "log.swf").write_text(crowd(1, 150), encoding="utf-8")
-    clusters = [{"name": name, "file": str(tmp_path / "log.swf"), "processors": 16} for name in "abc"]
+    file = crowd(tmp_path / "log.swf", 1, 150)
+    clusters = [{"name": name, "file": file, "processors": 16} for name in "abc"]
     values = {
         "name": "drawn",
         "kind": "grid",
@@ -255,7 +249,7 @@ STUDY: dict[str, Any] = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working directory with the log of the study."""
-    (tmp_path / "own.swf").write_text(crowd(2, 60), encoding="utf-8")
+    crowd(tmp_path / "own.swf", 2, 60)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -264,11 +258,12 @@ def test_local_policies_make_scenarios_with_the_first_as_baseline(folder: Path) 
     study = study_from(STUDY)
     dataset = run_study(study, folder, 1, shown=True)
     labels = [f"{name}, {policy}" for name in ("drawn", "with-a-log") for policy in ("easy", "sjf")]
-    assert dataset["scenario"].values.tolist() == labels
-    assert dataset["policy"].values.tolist() == ["easy", "sjf"] * 2
-    assert dataset["baseline"].values.tolist() == [
-        f"{name}, easy" for name in ("drawn",) * 2 + ("with-a-log",) * 2
-    ]
+    assert_fields(
+        dataset,
+        scenario=labels,
+        policy=["easy", "sjf"] * 2,
+        baseline=[f"{name}, easy" for name in ("drawn",) * 2 + ("with-a-log",) * 2],
+    )
     effects = numbers(folder, "effects")
     assert set(effects["scenario"]) == {label for label in labels if label.endswith("sjf")}
     assert dataset["wait_time_mean"].sel(estimates="actual", scenario="drawn, easy").isnull().all()
@@ -364,6 +359,7 @@ def test_workloads_of_a_grid_come_back(jobs: list[tuple[int, int, int]]) -> None
         ("schedulers.2.scheduler", "ideal-srpt", ["schedulers[r-i, often].sigma: unknown key"]),
         ("schedulers.2.partners", {"M4": ["M9"]}, ["scenario drawn has no cluster 'M9'; known are M4, M5"]),
         ("reference", "central", ["reference: found 'central'", "known are local, s-i, r-i, often"]),
+        ("scenarios.1.clusters.1.file", "no.swf", ["clusters[own].file: found 'no.swf'; there is no such"]),
         ("replicates", 0, ["replicates: found 0"]),
         ("policies", ["easy", "best"], ["policies[item 2]: found 'best'"]),
         ("schedules", "some", ["schedules: found 'some'", "'first' or 'none'"]),
@@ -379,14 +375,4 @@ def test_workloads_of_a_grid_come_back(jobs: list[tuple[int, int, int]]) -> None
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    message = message_about(folder, changed(STUDY, path, value))
-    for part in expected:
-        assert part in message
-
-
-def test_log_of_a_cluster_must_exist(folder: Path) -> None:
-    (folder / "study.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
-    load_study("study.yaml")
-    (folder / "own.swf").unlink()
-    with pytest.raises(ConfigurationError, match=r"clusters\[own\].file: found 'own.swf'; there is no such"):
-        load_study("study.yaml")
+    says(message_about(folder, changed(STUDY, path, value)), *expected)

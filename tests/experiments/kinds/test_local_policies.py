@@ -23,7 +23,8 @@ from gridsched.simulation import simulate
 from gridsched.workloads.feedback import with_feedback
 from gridsched.workloads.resampling import WEEK, resample, squeezed
 from gridsched.workloads.shaking import shake
-from tests.support.studies import log_text, made, message_about, run_study
+from tests.support.fields import assert_fields
+from tests.support.studies import changed, log_text, made, message_about, run_study
 
 SEED = 5
 RESAMPLING = {"replicates": 3, "weeks": 4, "users": 1.5}
@@ -35,32 +36,21 @@ JOBS = 400
 def log(path: Path) -> None:
     """A log of a crowded cluster of 16 processors, in which some jobs were cancelled while they waited."""
     rng = np.random.default_rng(5)
-    lines = ["; MaxProcs: 16"]
-    submit = 0
-    for number in range(1, JOBS + 1):
-        submit += int(rng.integers(0, 500))
-        run, size = int(rng.integers(60, 2000)), int(rng.choice([1, 2, 4, 8]))
-        wait, memory, status = int(rng.integers(0, 3000)), int(rng.choice([100, 900])), 1
-        if number % 10 == 0:
-            run, status = -1, 5
-        fields = [
-            number,
-            submit,
-            wait,
-            run,
-            size,
-            -1,
-            -1,
-            size,
-            2500,
-            memory * 1024,
-            status,
-            *[1] * 5,
-            -1,
-            -1,
-        ]
-        lines.append(" ".join(map(str, fields)))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    bounds = ((0, 500), (60, 2000), (0, 3000))
+    submit, run, wait = (rng.integers(*each, JOBS) for each in bounds)
+    cancelled = np.arange(1, JOBS + 1) % 10 == 0
+    jobs = gs.Workload(
+        name="log",
+        submit_time=np.cumsum(submit),
+        wait_time=wait,
+        run_time=np.where(cancelled, -1, run),
+        requested_processors=rng.choice([1, 2, 4, 8], JOBS),
+        requested_time=np.full(JOBS, 2500),
+        requested_memory=rng.choice([100, 900], JOBS) * 1024,
+        status=np.where(cancelled, 5, 1),
+        processors_available=16,
+    )
+    gs.write_swf(jobs, path)
 
 
 # --- synthetic workloads --------------------------------------------------------------------------
@@ -161,8 +151,7 @@ def test_recorded_waits_stand_beside_simulated_ones(dataset: xr.Dataset) -> None
     own = dataset.sel(scenario="plain", scheduler=RECORDED, estimates="requested", group=ALL)
     assert float(own["jobs"].sum()) > 0
     assert own["queue_length_mean"].notnull().any()
-    others = dataset.sel(scenario="memory", scheduler=RECORDED, group=ALL)
-    assert others["jobs"].isnull().all()
+    assert dataset.sel(scenario="memory", scheduler=RECORDED, group=ALL)["jobs"].isnull().all()
 
 
 def test_job_outcomes_are_counted_by_scenario(dataset: xr.Dataset) -> None:
@@ -189,9 +178,20 @@ def test_failures_depend_on_the_seed(folder: Path) -> None:
     assert keys[1] != keys[2]
 
 
-def values(file: Path, **scenarios: Any) -> dict[str, Any]:
+def log_of(folder: Path, jobs: int = 300) -> Path:
+    """A log of several users."""
+    file = folder / "log.swf"
+    file.write_text(log_text(1, jobs, 8), encoding="utf-8")
+    return file
+
+
+def values(file: Path) -> dict[str, Any]:
     """A study of a log as it is, and with replicates."""
-    listed = {"plain": {}, "users": {"resampling": RESAMPLING}, "shaken": {"shaking": SHAKING}, **scenarios}
+    listed: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "users": {"resampling": RESAMPLING},
+        "shaken": {"shaking": SHAKING},
+    }
     return {
         "name": "replicated",
         "title": "Replicated",
@@ -205,8 +205,7 @@ def values(file: Path, **scenarios: Any) -> dict[str, Any]:
 
 
 def test_replicates_of_a_log_are_varied_logs(tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 300, 8), encoding="utf-8")
-    whole = run_study(study_from(values(tmp_path / "log.swf")), tmp_path, SEED)
+    whole = run_study(study_from(values(log_of(tmp_path))), tmp_path, SEED)
     kinds = dict(zip(whole["scenario"].values.tolist(), whole["replicates_are"].values.tolist(), strict=True))
     assert kinds == {"plain": "blocks", "users": "resampled logs", "shaken": "shaken logs"}
     ((workload, cluster),) = results.grids_from_dataset(results.read(made(tmp_path, "plain, replicate 0")))[0]
@@ -224,27 +223,36 @@ def test_replicates_of_a_log_are_varied_logs(tmp_path: Path) -> None:
         assert float(found.sel(replicate=1)) == pytest.approx(mean)
 
 
-def test_mistakes_are_told_on_one_line(tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 20, 8), encoding="utf-8")
-    both = values(tmp_path / "log.swf", both={"resampling": RESAMPLING, "shaking": SHAKING})
-    assert "resampling, shaking: give one of them" in message_about(tmp_path, both)
-    few = values(tmp_path / "log.swf", few={"resampling": {"replicates": 1}})
-    assert "scenarios[few].resampling.replicates" in message_about(tmp_path, few)
-    drawn = values(tmp_path / "log.swf")
-    drawn["scenarios"] = [{"name": "a", "synthetic": {"jobs": 10}, "shaking": SHAKING}]
-    assert "only a log" in message_about(tmp_path, drawn)
-    events = values(tmp_path / "log.swf")
-    events["scenarios"][1]["failures"] = {"events": "events.csv"}
-    assert "draw failures" in message_about(tmp_path, events)
+@pytest.mark.parametrize(
+    ("reacts", "path", "value", "expected"),
+    [
+        (False, "scenarios.1.shaking", SHAKING, "resampling, shaking: give one of them"),
+        (False, "scenarios.1.resampling", {"replicates": 1}, "scenarios[users].resampling.replicates"),
+        (
+            False,
+            "scenarios",
+            [{"name": "a", "synthetic": {"jobs": 10}, "shaking": SHAKING}],
+            "only a log",
+        ),
+        (False, "scenarios.1.failures", {"events": "events.csv"}, "draw failures"),
+        (True, "common.cancelled", "wait", "feedback, cancelled"),
+        (True, "common.feedback", {"sessions": "think"}, "use 'clock' or 'leave'"),
+        (True, "scenarios.1.resampling.squeeze", 1.1, "resampling.squeeze"),
+        (True, "common.feedback", {"seed": 1}, "only users who leave are drawn"),
+    ],
+)
+def test_mistakes_are_told_on_one_line(
+    tmp_path: Path, reacts: bool, path: str, value: Any, expected: str
+) -> None:
+    file = log_of(tmp_path, 20)
+    study = reacting(file) if reacts else values(file)
+    assert expected in message_about(tmp_path, changed(study, path, value))
 
 
 def test_a_quick_look_has_fewer_replicates(tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 20, 8), encoding="utf-8")
     file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(values(tmp_path / "log.swf")), encoding="utf-8")
-    _, studies = load_config({"studies": [str(file)], "replicates": 1})
-    study = studies["replicated"]
-    assert isinstance(study, LocalStudy)
+    file.write_text(yaml.safe_dump(values(log_of(tmp_path, 20))), encoding="utf-8")
+    study: Any = load_config({"studies": [str(file)], "replicates": 1})[1]["replicated"]
     assert [each.variation and each.variation.replicates for each in study.scenarios] == [None, 2, 2]
 
 
@@ -267,8 +275,7 @@ def reacting(file: Path, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("sessions", ["clock", "leave"])
 def test_waits_of_users_who_react_count_from_when_jobs_are_eligible(tmp_path: Path, sessions: str) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 300, 8), encoding="utf-8")
-    written = reacting(tmp_path / "log.swf", feedback={"think_time": 600, "sessions": sessions})
+    written = reacting(log_of(tmp_path), feedback={"think_time": 600, "sessions": sessions})
     whole = run_study(study_from(written), tmp_path, 1)
     ((workload, cluster),) = results.grids_from_dataset(results.read(made(tmp_path, "once, replicate 0")))[0]
     assert workload.dependencies is not None
@@ -286,22 +293,9 @@ def test_waits_of_users_who_react_count_from_when_jobs_are_eligible(tmp_path: Pa
     assert int(often.notnull().sum()) == 2
 
 
-def test_users_who_give_up_do_not_react(tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
-    written = reacting(tmp_path / "log.swf", cancelled="wait")
-    assert "feedback, cancelled" in message_about(tmp_path, written)
-    written = reacting(tmp_path / "log.swf", feedback={"sessions": "think"})
-    assert "use 'clock' or 'leave'" in message_about(tmp_path, written)
-    written = reacting(tmp_path / "log.swf")
-    written["scenarios"][1]["resampling"]["squeeze"] = 1.1
-    assert "resampling.squeeze" in message_about(tmp_path, written)
-    written = reacting(tmp_path / "log.swf", feedback={"seed": 1})
-    assert "only users who leave are drawn" in message_about(tmp_path, written)
-
-
 def test_a_grid_says_it_for_all_clusters(tmp_path: Path) -> None:
-    (tmp_path / "log.swf").write_text(log_text(1, 200, 8), encoding="utf-8")
-    clusters = [{"name": name, "file": str(tmp_path / "log.swf"), "processors": 8} for name in ("A", "B")]
+    file = str(log_of(tmp_path))
+    clusters = [{"name": name, "file": file, "processors": 8} for name in ("A", "B")]
     study = {
         "name": "grid",
         "title": "Grid",
@@ -309,8 +303,10 @@ def test_a_grid_says_it_for_all_clusters(tmp_path: Path) -> None:
         "scenarios": [{"name": "x", "clusters": clusters, "feedback": {"think_time": 900}}],
         "schedulers": ["local", "central"],
     }
-    grid = study_from(study)
-    assert [each.feedback and each.feedback.think_time for each in grid.all_workloads] == [900, 900]
+    assert [each.feedback and each.feedback.think_time for each in study_from(study).all_workloads] == [
+        900,
+        900,
+    ]
 
 
 def test_histories_of_users_who_leave_can_be_resampled() -> None:
@@ -348,11 +344,9 @@ def test_squeezing_keeps_all_but_the_times_between_submissions() -> None:
         requested_processors=np.array([1, 1, 1]),
         gives_up_time=np.array([130, -1, 500]),
     )
-    made = squeezed(plain, 2.0)
-    assert made.submit_time.tolist() == [100, 125, 250]
-    assert made.gives_up_time is not None
-    assert made.gives_up_time.tolist() == [130, -1, 350]
-    assert made.run_time.tolist() == [5, 6, 7]
+    assert_fields(
+        squeezed(plain, 2.0), submit_time=[100, 125, 250], gives_up_time=[130, -1, 350], run_time=[5, 6, 7]
+    )
 
 
 def test_a_log_can_be_replayed_without_incomplete_jobs(tmp_path: Path) -> None:

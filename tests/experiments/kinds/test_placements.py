@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from gridsched.errors import ConfigurationError, GridschedError
+from gridsched.errors import ConfigurationError
 from gridsched.experiments.batches import Work
 from gridsched.experiments.claims import load_claims
 from gridsched.experiments.config import load_config
@@ -27,8 +26,10 @@ from gridsched.io import read_yaml
 from gridsched.nodes import NodeType
 from gridsched.results import read
 from tests.conftest import REPOSITORY
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of
-from tests.support.studies import message_about, run_study
+from tests.support.studies import message_about, study_in
 
 STUDY: dict[str, Any] = {
     "name": "tiny",
@@ -44,7 +45,7 @@ STUDY: dict[str, Any] = {
 SEED = 1
 
 
-def write_tables(folder: Path) -> None:
+def write_tables(folder: Path) -> Path:
     """Twelve nodes of three kinds, two of them without GPUs, and sixty pods of which some share a GPU."""
     rng = np.random.default_rng(5)
     kinds = [(32_000, 131_072, 0), (64_000, 262_144, 2), (96_000, 393_216, 8)]
@@ -58,13 +59,13 @@ def write_tables(folder: Path) -> None:
     pods["cpu_milli"] = rng.choice([0, 2_000, 8_000, 16_000], 60)
     pods["memory_mib"] = rng.choice([1_024, 16_384, 65_536], 60)
     pods.to_csv(folder / "pods.csv", index=False)
+    return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with the tables of the study."""
-    write_tables(tmp_path)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(write_tables(tmp_path))
     monkeypatch.delenv(FOLDER, raising=False)
     return tmp_path
 
@@ -72,12 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study and all that belongs to it, in a folder."""
-    place = tmp_path_factory.mktemp("placements")
-    write_tables(place)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        run_study(study_of(), place / "results", SEED, shown=True)
-    return place / "results"
+    return study_in(write_tables(tmp_path_factory.mktemp("placements")), study_of, SEED, shown=True)
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +137,7 @@ def test_first_fit_by_hand(folder: Path, order: Any) -> None:
             given += each * is_placed
             count += is_placed
         then = run.sel(arrived=share)
-        assert float(then["allocated"]) == given / total
-        assert float(then["waiting"]) == pytest.approx((asked - given) / total)
+        assert_fields(then, allocated=given / total, waiting=pytest.approx((asked - given) / total))
         assert (int(then["pods_arrived"]), int(then["pods_placed"])) == (come, count)
     assert run["allocated_full"] == run["allocated"].sel(arrived=1.0)
     assert run["allocated"].sel(arrived=1.5) < 1
@@ -185,9 +180,12 @@ def at(dataset: xr.Dataset, **where: Any) -> xr.Dataset:
 
 def test_the_dataset_has_every_run(dataset: xr.Dataset) -> None:
     assert dataset["allocated"].dims == ("scenario", "scheduler", "estimates", "replicate", "arrived")
-    assert dataset["scheduler"].values.tolist() == STUDY["placements"]
-    assert dataset["node_order"].values.tolist() == ["random", "name"]
-    assert dataset["baseline"].values.tolist() == ["nodes in random order"] * 2
+    assert_fields(
+        dataset,
+        scheduler=STUDY["placements"],
+        node_order=["random", "name"],
+        baseline=["nodes in random order"] * 2,
+    )
     allocated = dataset["allocated"]
     assert ((allocated <= dataset["arrived"] + 1e-9) & (allocated <= 1)).all()
     assert (allocated.diff("arrived") >= 0).all()
@@ -268,13 +266,14 @@ def test_tables_that_are_not_there_are_one_line(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv(FOLDER, raising=False)
     shipped = str(REPOSITORY / "config" / "studies" / "placements.yaml")
     config, studies = load_config({"studies": [shipped]})
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(
+        "nodes: found 'openb_node_list_all_node.csv.gz'; there is no such file",
+        "alibaba/clusterdata, cluster-trace-gpu-v2023",
+        FOLDER,
+        error=ConfigurationError,
+        one_line=True,
+    ):
         Work(config, studies)
-    message = str(caught.value)
-    assert re.match("nodes: found 'openb_node_list_all_node.csv.gz'; there is no such file", message)
-    assert "alibaba/clusterdata, cluster-trace-gpu-v2023" in message
-    assert FOLDER in message
-    assert "\n" not in message
 
 
 def test_tables_of_the_folder_that_the_environment_names(
@@ -301,10 +300,8 @@ def test_tables_of_the_folder_that_the_environment_names(
 )
 def test_tables_that_cannot_be_read(folder: Path, name: str, content: str, words: str) -> None:
     (folder / name).write_text(content, encoding="utf-8")
-    with pytest.raises(GridschedError) as caught:
+    with refused(words, one_line=True):
         read_cluster("nodes.csv", "pods.csv")
-    assert str(caught.value).startswith(words)
-    assert "\n" not in str(caught.value)
 
 
 def test_only_what_is_new_is_run(folder: Path) -> None:

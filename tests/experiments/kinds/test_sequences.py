@@ -21,7 +21,8 @@ from gridsched.sequences import SequenceBackfilling, published_jobs
 from gridsched.traces import read_swf
 from tests.conftest import REPOSITORY
 from tests.oracles.committed import Job, simulate
-from tests.support.studies import message_about, run_study
+from tests.support.fields import assert_fields
+from tests.support.studies import message_about, study_in
 
 LOG = """; MaxProcs: 8
 1 0 -1 10 4 -1 -1 4 20 -1 1 1 1 1 1 -1 -1 -1
@@ -55,10 +56,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     elsewhere = tmp_path_factory.mktemp("logs")
     (elsewhere / "own.swf").write_text(LOG, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
         patch.setenv(FOLDER, f"{place / 'nowhere'}, {elsewhere}")
-        run_study(study_of(), place / "results", 1, shown=True)
-    return place / "results"
+        return study_in(place, study_of, 1, shown=True)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +70,7 @@ def test_jobs_are_read_as_the_published_simulator_reads_them(tmp_path: Path) -> 
     jobs = published_jobs(read_swf(tmp_path / "own.swf"))
     assert jobs.job_number.tolist() == [1, 2, 4, 5, 6, 7], "the job without run time is left out"
     assert jobs.processors.tolist() == [4, 8, 4, 3, 1, 1], "the larger of requested and allocated"
-    assert jobs.run_time.tolist() == [10, 5, 6, 10, 3, 3]
-    assert jobs.requested_time.tolist() == [20, 5, 6, 30, 4, 4]
+    assert_fields(jobs, run_time=[10, 5, 6, 10, 3, 3], requested_time=[20, 5, 6, 30, 4, 4])
     assert jobs.left_out["without run time or size"] == 1
     assert jobs.repaired["unknown run time"] == 1
 
@@ -99,10 +97,13 @@ def test_waits_matter_only_to_orders_that_look_at_them(dataset: xr.Dataset) -> N
 
 
 def test_orders_are_parameters_and_logs_with_backfilling_scenarios(made: Path, dataset: xr.Dataset) -> None:
-    assert dataset["scenario"].values.tolist() == ["own", "own, backfilling"]
-    assert dataset["order"].values.tolist() == ["fcfs", "wfp3"] * 2
-    assert dataset["waits"].values.tolist() == ["unset"] * 2 + ["true"] * 2
-    assert dataset["replicates_are"].values.tolist() == ["sequences"] * 2
+    assert_fields(
+        dataset,
+        scenario=["own", "own, backfilling"],
+        order=["fcfs", "wfp3"] * 2,
+        waits=["unset"] * 2 + ["true"] * 2,
+        replicates_are=["sequences"] * 2,
+    )
     assert (made / "tiny" / "figures" / "slowdowns.svg").is_file()
 
 

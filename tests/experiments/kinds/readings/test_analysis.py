@@ -27,8 +27,7 @@ def test_borders_belong_to_robust_and_contradicted(share: float, name: str) -> N
 
 
 def test_the_choice_that_decides_is_the_important_one() -> None:
-    found = analysis.importance(DESIGN, DESIGN[:, 1] >= 2)
-    average, low, _ = found
+    average, low, _ = analysis.importance(DESIGN, DESIGN[:, 1] >= 2)
     assert average[1] > 0.4
     assert low[1] > 0
     assert (np.abs(np.delete(average, 1)) < 0.05).all()
@@ -144,8 +143,7 @@ def test_agreement_is_a_share_of_what_counts() -> None:
 
 def test_halves_have_about_as_many_claims() -> None:
     sizes = [40, 3, 9, 22, 30, 1, 11]
-    first = analysis.halves(sizes)
-    side = sum(size for size, own in zip(sizes, first, strict=True) if own)
+    side = sum(size for size, own in zip(sizes, analysis.halves(sizes), strict=True) if own)
     assert abs(2 * side - sum(sizes)) <= 4
 
 
@@ -198,6 +196,5 @@ def test_contradictions_as_by_definition() -> None:
 def test_the_probability_of_a_condition_is_that_of_fishers_test() -> None:
     found = ClaimCondition(((0, (1,)),), inside=(9, 10), outside=(5, 40), tried=3)
     # at least 9 of the 14 that hold among the 10 that fulfil it
-    single = stats.hypergeom(50, 14, 10).sf(8)
-    assert found.probability == pytest.approx(2 * 3 * single)
+    assert found.probability == pytest.approx(2 * 3 * stats.hypergeom(50, 14, 10).sf(8))
     assert ClaimCondition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).probability == 1

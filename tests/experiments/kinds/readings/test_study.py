@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ from gridsched.io import read_yaml, resource
 from gridsched.presentation.sections import study_section
 from gridsched.results import read
 from tests.conftest import REPOSITORY
-from tests.support.studies import changed, run_study
+from tests.support.errors import refused
+from tests.support.fields import assert_fields
+from tests.support.studies import changed, run_study, study_in
 
 BASE: dict[str, Any] = {
     "name": "base",
@@ -195,10 +198,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working directory with the study made."""
     folder = tmp_path_factory.mktemp("readings")
     write_files(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        run_study(study_of(), folder / "results", 1, shown=True)
-    return folder
+    return study_in(folder, study_of, 1, shown=True).parent
 
 
 @pytest.fixture(scope="module")
@@ -209,66 +209,70 @@ def dataset(place: Path) -> xr.Dataset:
 # --- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "expected"),
-    [
-        ("choices.0.default", "six", "choices[size]: default: found 'six'; known are four, five, eight"),
-        ("choices.0.values.0.changes", {"base": {"title": "x"}}, "values[four]: changes something"),
-        ("choices.0.values.1.changes", {}, "values[five]: changes nothing"),
-        ("choices.0.values.1.name", "four", "values: 'four' is there twice"),
-        ("choices.1.name", "size", "choices: 'size' is there twice"),
-        ("choices.0.values.1.meanin", "x", "meanin: unknown key; did you mean meaning?"),
-        ("choices.0.values", [{"name": "four"}], "write at least 2"),
-    ],
-)
-def test_bad_readings_are_named(tmp_path: Path, path: str, value: Any, expected: str) -> None:
-    write_files(tmp_path, readings=changed(READINGS, path, value))
-    with pytest.raises(ConfigurationError) as caught:
-        load_readings(tmp_path / "readings.yaml")
-    assert expected in str(caught.value)
+FIVE = "choices.0.values.1.changes"
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("path", "value", "study", "expected"),
     [
-        ({"scenarios[noon].processors": 1}, "there is no [noon]; known are morning"),
-        ({"scenarios.7.processors": 1}, "there is no '7' in a list of 1"),
-        ({"title[x]": 1}, "[x] stands for members of a list"),
-        ({"scenarios[morning]processors]": 1}, "write a path"),
-        ({"scenarios[morning].processor": 1}, "unknown key; did you mean processors?"),
-    ],
-)
-def test_changes_that_lead_nowhere_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, readings=changed(READINGS, "choices.0.values.1.changes", {"base": changes}))
-    with pytest.raises(ConfigurationError) as caught:
-        study_of().check_files()
-    assert expected in str(caught.value)
-    assert "choices[size].values[five].changes.base" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("study", "expected"),
-    [
-        ({"readings": "nothing.yaml"}, "readings: found 'nothing.yaml'; there is no such file"),
-        ({"studies": [{"study": "base.yaml", "keep": {"schedulers": ["fast"]}}]}, "keep.schedulers: found"),
         (
-            {"studies": [{"study": "base.yaml", "keep": {"title": ["x"]}}]},
-            "title: the study has no such list",
+            "choices.0.default",
+            "six",
+            {},
+            ["choices[size]: default: found 'six'; known are four, five, eight"],
         ),
-        ({"studies": [{"study": "base.yaml", "changes": {"estimate": []}}]}, "estimate: unknown key"),
+        ("choices.0.values.0.changes", {"base": {"title": "x"}}, {}, ["values[four]: changes something"]),
+        (FIVE, {}, {}, ["values[five]: changes nothing"]),
+        ("choices.0.values.1.name", "four", {}, ["values: 'four' is there twice"]),
+        ("choices.1.name", "size", {}, ["choices: 'size' is there twice"]),
+        ("choices.0.values.1.meanin", "x", {}, ["meanin: unknown key; did you mean meaning?"]),
+        ("choices.0.values", [{"name": "four"}], {}, ["write at least 2"]),
+        # changes that lead nowhere
+        *(
+            (FIVE, {"base": changes}, {}, [text, "choices[size].values[five].changes.base"])
+            for changes, text in (
+                ({"scenarios[noon].processors": 1}, "there is no [noon]; known are morning"),
+                ({"scenarios.7.processors": 1}, "there is no '7' in a list of 1"),
+                ({"title[x]": 1}, "[x] stands for members of a list"),
+                ({"scenarios[morning]processors]": 1}, "write a path"),
+                ({"scenarios[morning].processor": 1}, "unknown key; did you mean processors?"),
+            )
+        ),
+        (FIVE, {"bass": {"title": "x"}}, {}, ["found 'bass'; did you mean base"]),
+        # studies that do not fit
+        *(
+            ("paper", "tiny", study, [text])
+            for study, text in (
+                ({"readings": "nothing.yaml"}, "readings: found 'nothing.yaml'; there is no such file"),
+                (
+                    {"studies": [{"study": "base.yaml", "keep": {"schedulers": ["fast"]}}]},
+                    "keep.schedulers: found",
+                ),
+                (
+                    {"studies": [{"study": "base.yaml", "keep": {"title": ["x"]}}]},
+                    "title: the study has no such list",
+                ),
+                (
+                    {"studies": [{"study": "base.yaml", "changes": {"estimate": []}}]},
+                    "estimate: unknown key",
+                ),
+            )
+        ),
     ],
 )
-def test_studies_that_do_not_fit_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: dict[str, Any], expected: str
+def test_mistakes_are_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    value: Any,
+    study: dict[str, Any],
+    expected: list[str],
 ) -> None:
+    """Of readings with a value at a path, in a study with changes."""
     monkeypatch.chdir(tmp_path)
-    write_files(tmp_path)
-    with pytest.raises(ConfigurationError) as caught:
+    write_files(tmp_path, readings=changed(READINGS, path, value))
+    with refused(*expected, error=ConfigurationError):
         study_of(**study).check_files()
-    assert expected in str(caught.value)
 
 
 def test_smaller_studies_leave_claims_out_and_judge_others_by_other_labels(
@@ -293,15 +297,6 @@ def test_smaller_studies_leave_claims_out_and_judge_others_by_other_labels(
         _ = study_of(leave_out=["wai"]).judged
 
 
-def test_a_value_for_a_study_that_is_not_here_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, readings=changed(READINGS, "choices.0.values.1.changes", {"bass": {"title": "x"}}))
-    with pytest.raises(ConfigurationError, match="found 'bass'; did you mean base"):
-        study_of().check_files()
-
-
 def test_paths_reach_members_by_name_value_place_and_all_of_them() -> None:
     values = {"schedulers": ["easy", {"name": "a", "scheduler": "easy"}, {"scheduler": "sjf"}], "k": {"b": 1}}
     made = with_changes(
@@ -309,12 +304,15 @@ def test_paths_reach_members_by_name_value_place_and_all_of_them() -> None:
         {"schedulers[scheduler=easy].reservations": 2, "schedulers.2.x.y": 3, "k.c": 4, "schedulers[*].z": 5},
         "file",
     )
-    assert made["schedulers"] == [
-        {"name": "easy", "scheduler": "easy", "reservations": 2, "z": 5},
-        {"name": "a", "scheduler": "easy", "reservations": 2, "z": 5},
-        {"scheduler": "sjf", "x": {"y": 3}, "z": 5},
-    ]
-    assert made["k"] == {"b": 1, "c": 4}
+    assert_fields(
+        made,
+        schedulers=[
+            {"name": "easy", "scheduler": "easy", "reservations": 2, "z": 5},
+            {"name": "a", "scheduler": "easy", "reservations": 2, "z": 5},
+            {"scheduler": "sjf", "x": {"y": 3}, "z": 5},
+        ],
+        k={"b": 1, "c": 4},
+    )
     assert values["k"] == {"b": 1}, "what is changed is a copy"
 
 
@@ -337,8 +335,7 @@ def test_changes_of_labels_are_made_one_after_the_other() -> None:
         "case": {"easy": "default", "easy, ring": "default", "ring": "default"},
         "variable": {"wait": "slowdown"},
     }
-    alone = together([ClaimLabels(instead=one_graph)])
-    assert alone.instead == one_graph
+    assert together([ClaimLabels(instead=one_graph)]).instead == one_graph
 
 
 def test_another_variable_may_be_meant(tmp_path: Path) -> None:
@@ -461,8 +458,7 @@ def test_what_is_alike_is_made_once(place: Path, monkeypatch: pytest.MonkeyPatch
 def test_verdicts_are_those_of_the_ledger(place: Path, dataset: xr.Dataset) -> None:
     """The default reading is the study as it is, judged by the ledger's code."""
     claims = {claim.id: claim for claim in load_claims([place / "claims.yaml"])}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
+    with contextlib.chdir(place):
         own = run_study(load_study("base.yaml"), place / "base-results", 1)
     assert dataset["claim"].values.tolist() == NAMES
     for name in dataset["claim"].values.tolist():
@@ -500,9 +496,9 @@ def test_claims_are_called_by_their_share(dataset: xr.Dataset) -> None:
         "never": "contradicted",
         "always": "robust",
     }
-    text = dataset["condition"].to_series()
-    assert text["never"] == "Our value ranges from 9 to 76; the closest is 76."
-    assert text["always"] == ""
+    assert_fields(
+        dataset["condition"].to_series(), never="Our value ranges from 9 to 76; the closest is 76.", always=""
+    )
 
 
 def test_conditions_name_the_values_that_decide(dataset: xr.Dataset) -> None:
@@ -564,16 +560,14 @@ def test_a_part_of_a_claim_is_judged_only_where_it_is_said(tmp_path: Path) -> No
     """The study keeps two of the schedulers that a claim is about."""
     about_three = {**CLAIMS["claims"][0], "chain": [{"scheduler": ["easy", "sjf"]}, {"scheduler": "fcfs"}]}
     write_files(tmp_path, claims=changed(CLAIMS, "claims.0", about_three))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
+    with contextlib.chdir(tmp_path):
         whole, part = (
             run_study(study_of(runs=6, partial=partial), tmp_path / f"results-{partial}", 1)
             for partial in (False, True)
         )
     assert whole.attrs["claims_left_out"] == part.attrs["claims_left_out"] + 1
     assert "easy-waits-less" not in whole["claim"].values
-    told = part["condition"].sel(claim="easy-waits-less").item()
-    assert told.startswith("Judged for easy only.")
+    assert part["condition"].sel(claim="easy-waits-less").item().startswith("Judged for easy only.")
     assert not part["condition"].sel(claim="never").item().startswith("Judged")
 
 
@@ -590,7 +584,6 @@ def test_the_section_answers_the_question_with_table_figure_and_limits(shown: di
     assert shown["question"].startswith("Which claims of the paper depend on how it is interpreted")
     assert shown["answers"][0] == "Of 6 claims, 1 is robust, 2 are contingent and 3 are contradicted."
     assert len(shown["answers"]) == 3
-    assert shown["table"] is not None
     assert [row[:5] for row in shown["table"].rows] == [
         ["Table 1", "1", "0", "0", "1"],
         ["Table 2", "3", "0", "1", "2"],
@@ -610,14 +603,12 @@ def test_the_section_answers_the_question_with_table_figure_and_limits(shown: di
 def test_figures_show_what_the_dataset_has(place: Path, dataset: xr.Dataset) -> None:
     folder = place / "results" / "tiny" / "figures"
     assert {path.stem for path in folder.glob("*.svg")} == {"claims", "choices", "outcomes"}
-    numbers = pd.read_csv(folder / "claims.csv")
-    for row in numbers.to_dict("records"):
+    for row in pd.read_csv(folder / "claims.csv").to_dict("records"):
         expected = dataset[row["measure"]].sel(table=row["table"], robustness_class=row["robustness_class"])
         assert row["value"] == int(expected)
     outcomes = pd.read_csv(folder / "outcomes.csv")
     assert outcomes.groupby("where", sort=False)["value"].apply(lambda own: own.is_monotonic_decreasing).all()
-    default = outcomes.set_index("claim")["default"]
-    assert (default == "reproduced").sum() == 3
+    assert (outcomes.set_index("claim")["default"] == "reproduced").sum() == 3
     text = finding_file(folder, "outcomes").read_text(encoding="utf-8")
     assert text.startswith("2 of 3 claims that the default interpretation reproduces are not robust.")
 
