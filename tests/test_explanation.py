@@ -560,7 +560,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
             int(v["submit_time"][j]),
             int(v["run_time"][j]),
             int(v["estimate"][j]),
-            **{name: int(v[f"asked_{name}"][j]) for name in asked},
+            **{name: v[f"asked_{name}"][j].item() for name in asked},
             gives_up=oracle.NEVER if v["gives_up_time"][j] < 0 else int(v["gives_up_time"][j]),
             failed=jobs.status[j] in (0, 5),
             after=after[j],
