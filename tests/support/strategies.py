@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from hypothesis import strategies as st
 
+from gridsched.nodes import NodeEvent
 from tests.oracles.grid import GridCluster, GridJob
 from tests.oracles.local import Job
 
@@ -183,3 +184,23 @@ def partnerships(draw: st.DrawFn, clusters: int) -> list[set[int]] | None:
     if draw(st.booleans()):
         return None
     return [draw(st.sets(st.integers(0, clusters - 1))) for _ in range(clusters)]
+
+
+@st.composite
+def node_events(draw: st.DrawFn, nodes: int, first: int = 0) -> list[NodeEvent]:
+    """What happens to so many nodes about a time; many at few times, and now and then to all at once."""
+    times = st.integers(max(first - 10, 0), first + 70)
+    found = []
+    for _ in range(draw(st.sampled_from([0, 1, 1, 2, 3, 6]))):
+        node = f"node{draw(st.integers(0, nodes - 1))}" if draw(st.integers(0, 3)) else "*"
+        kind: Any = draw(st.sampled_from(["down", "down", "maintenance", "maintenance", "drain"]))
+        time, length = draw(times), draw(st.sampled_from([0, 1, 3, 8, 20, 60]))
+        if kind == "maintenance":
+            start = time + draw(st.sampled_from([0, 0, 1, 7, 30]))
+            found.append(NodeEvent(time=time, node=node, kind=kind, start=start, end=start + length + 1))
+            continue
+        back: Any = {"down": "up", "drain": "resume"}[kind]
+        found.append(NodeEvent(time=time, node=node, kind=kind))
+        if draw(st.integers(0, 5)):
+            found.append(NodeEvent(time=time + length, node=node, kind=back))
+    return found

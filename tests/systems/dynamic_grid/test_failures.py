@@ -34,6 +34,7 @@ from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.users import NEVER
 from tests.support.fields import assert_fields, field
+from tests.support.strategies import node_events
 from tests.systems.dynamic_grid.test_scheduler import (
     COMPOSED,
     Case,
@@ -72,29 +73,6 @@ class FailureCase(NamedTuple):
     clusters: list[Cluster]
     lifecycles: list[Life]
     local: str
-
-
-@st.composite
-def node_events(draw: st.DrawFn, nodes: int) -> list[NodeEvent]:
-    """What happens to the nodes of a cluster; now and then to all of them at once."""
-    events: list[NodeEvent] = []
-    times = st.integers(0, 60)
-    name = st.sampled_from([*(f"node{k}" for k in range(nodes)), "*"])
-    for _ in range(draw(st.integers(1, 4))):
-        node, begin = draw(name), draw(times)
-        kinds = draw(
-            st.sampled_from([("down", "up"), ("down", "up"), ("drain", "resume"), ("maintenance", "")])
-        )
-        length = draw(st.sampled_from([0, 1, 5, 20]))
-        if kinds[0] == "maintenance":
-            start = begin + draw(st.sampled_from([0, 1, 4, 10, 30]))
-            window = {"start": start, "end": start + length + 1}
-            events.append(NodeEvent(time=begin, node=node, kind="maintenance", **window))
-            continue
-        events.append(NodeEvent(time=begin, node=node, kind=kinds[0]))  # type: ignore[arg-type]
-        if draw(st.integers(0, 5)):
-            events.append(NodeEvent(time=begin + length, node=node, kind=kinds[1]))  # type: ignore[arg-type]
-    return events
 
 
 @st.composite

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -24,7 +26,9 @@ from gridsched.workloads import Workload
 from tests.oracles import grid as naive_grid
 from tests.oracles.grid import GridCluster, GridJob
 from tests.support import strategies
+from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
 from tests.systems.superscheduler.test_scheduler import SCHEMES, platform, run, with_one_score
 
 FORMS: tuple[IdealForm, ...] = ("fcfs", "srpt")
@@ -80,26 +84,30 @@ def test_srpt_equals_a_walk_over_every_second(jobs: list[tuple[int, int]]) -> No
     assert times(*one_processor(*jobs), "srpt") == (start, end)
 
 
-def test_the_example_of_the_paper() -> None:
-    """Eight processors of 300 MHz for 100 s are one second of a pool of 240,000 MHz."""
-    jobs = [GridJob(7, 100, 100, 8, 0)]
-    clusters = [GridCluster(400, speed=300), GridCluster(100, speed=1200)]
-    for form in FORMS:
-        assert times(jobs, clusters, form) == ([7], [8])
+Machine = tuple[list[GridJob], list[GridCluster]]
+# Eight processors of 300 MHz for 100 s are one second of a pool of 240,000 MHz
+PAPER: Machine = (
+    [GridJob(7, 100, 100, 8, 0)],
+    [GridCluster(400, speed=300), GridCluster(100, speed=1200)],
+)
+# The job of 3 s takes over from 8 s that are left; the job of 4 s does not interrupt 2 s, but waits
+INTERRUPTING = one_processor((0, 10), (2, 3), (3, 4), (30, 1))
+NOTHING_TO_DO = one_processor((0, 5), (2, 0), (2, 0), (9, 0))
 
 
-def test_shorter_jobs_interrupt_longer_ones() -> None:
-    # The job of 3 s takes over from 8 s that are left; the job of 4 s does not interrupt 2 s, but waits.
-    machine = one_processor((0, 10), (2, 3), (3, 4), (30, 1))
-    assert times(*machine, "srpt") == ([0, 2, 5, 30], [17, 5, 9, 31])
-    assert times(*machine, "fcfs") == ([0, 10, 13, 30], [10, 13, 17, 31])
-
-
-def test_nothing_to_do_takes_no_time() -> None:
-    machine = one_processor((0, 5), (2, 0), (2, 0), (9, 0))
-    assert times(*machine, "srpt") == ([0, 2, 2, 9], [5, 2, 2, 9])
-    assert times(*machine, "fcfs") == ([0, 5, 5, 9], [5, 5, 5, 9])
-    assert times([], [GridCluster(1)], "srpt") == ([], [])
+@pytest.mark.parametrize(
+    ("machine", "form", "starts", "ends"),
+    [
+        *((PAPER, form, [7], [8]) for form in FORMS),
+        (INTERRUPTING, "srpt", [0, 2, 5, 30], [17, 5, 9, 31]),
+        (INTERRUPTING, "fcfs", [0, 10, 13, 30], [10, 13, 17, 31]),
+        (NOTHING_TO_DO, "srpt", [0, 2, 2, 9], [5, 2, 2, 9]),
+        (NOTHING_TO_DO, "fcfs", [0, 5, 5, 9], [5, 5, 5, 9]),
+        (([], [GridCluster(1)]), "srpt", [], []),
+    ],
+)
+def test_machines_by_hand(machine: Machine, form: IdealForm, starts: list[float], ends: list[float]) -> None:
+    assert times(*machine, form) == (starts, ends)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -155,15 +163,9 @@ def run_time_on(job: GridJob, clusters: list[GridCluster], cluster: int) -> int:
 
 def workload(name: str, *jobs: tuple[int, int, int], **columns: list[int]) -> Workload:
     """Jobs by submit time, run time and processors."""
-    submit, run_time, processors = np.array(jobs, np.int64).reshape(-1, 3).T
-    return Workload(
-        name=name,
-        submit_time=submit,
-        run_time=run_time,
-        requested_processors=processors,
-        left_out={"no processors": 2},
-        **{key: np.array(values) for key, values in columns.items()},  # type: ignore[arg-type]
-    )
+    submit, run_time, processors = zip(*jobs, strict=True) if jobs else ([], [], [])
+    given = {"submit_time": submit, "run_time": run_time, "requested_processors": processors}
+    return jobs_of(name=name, left_out={"no processors": 2}, **given, **columns)
 
 
 NORTH = Cluster(name="north", processors=4, speed=2.0)
@@ -182,13 +184,10 @@ def test_workloads_become_a_dataset(tmp_path: Path) -> None:
     first_come = simulate(two_workloads(), [NORTH, SOUTH], "ideal-fcfs")
     # Submitted at 0 (twice), 1, 4 and 9 s.
     assert_fields(
-        first_come, submit_time=[0, 0, 1, 4, 9], start_time=[0, 2, 2.5, -1, 9], end_time=[2, 2.5, 4, -1, 9]
-    )
-    shortest = simulate(two_workloads(), [NORTH, SOUTH], "ideal-srpt")
-    assert_fields(shortest, start_time=[0.5, 0, 2.5, -1, 9], end_time=[2.5, 0.5, 4, -1, 9])
-
-    assert_fields(
         first_come,
+        submit_time=[0, 0, 1, 4, 9],
+        start_time=[0, 2, 2.5, -1, 9],
+        end_time=[2, 2.5, 4, -1, 9],
         home_cluster=[0, 1, 0, 1, 1],
         run_time=[8, 2, 3, 1, 0],
         processors=[2, 4, 4, 9, 1],
@@ -197,10 +196,13 @@ def test_workloads_become_a_dataset(tmp_path: Path) -> None:
         cluster_processors=[4, 8],
         cluster_speed=[2, 1],
         scheme="ideal-fcfs",
+        jobs_rejected=1,
+        **{"left_out: a: no processors": 2},
     )
-    assert shortest.attrs["scheme"] == "ideal-srpt"
-    assert first_come.attrs["jobs_rejected"] == 1
-    assert first_come.attrs["left_out: a: no processors"] == 2
+    shortest = simulate(two_workloads(), [NORTH, SOUTH], "ideal-srpt")
+    assert_fields(
+        shortest, start_time=[0.5, 0, 2.5, -1, 9], end_time=[2.5, 0.5, 4, -1, 9], scheme="ideal-srpt"
+    )
     assert "segment" not in first_come.dims
     assert "estimate" not in first_come
     for made, form in zip((first_come, shortest), FORMS, strict=True):
@@ -224,23 +226,43 @@ def test_jobs_are_those_that_a_central_scheduler_accepts(align: AlignName) -> No
             assert ideal[name].equals(central[name])
 
 
-def test_mistakes_are_named() -> None:
-    workloads, clusters = two_workloads(), [NORTH, SOUTH]
-    with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters"):
-        simulate(workloads[:1], clusters, "ideal-fcfs")
-    with pytest.raises(ConfigurationError, match="3 workloads for 1 clusters"):
-        simulate([*workloads, *workloads[:1]], clusters[:1], "ideal-fcfs")
-    with pytest.raises(ConfigurationError, match="form is 'best'; use one of fcfs, srpt"):
-        Ideal("best")  # type: ignore[arg-type]
-    jobs = np.array([(5, 1, 1, 1)], JOB)
-    with pytest.raises(ConfigurationError, match="form is 'best'; use one of fcfs, srpt"):
-        ideal_times(jobs, np.zeros(1, np.int64), clusters, "best")  # type: ignore[arg-type]
-    with pytest.raises(WorkloadError, match="c: no jobs to simulate"):
-        simulate([workloads[0], workload("c")], clusters, "ideal-srpt")
-    with pytest.raises(WorkloadError, match="not in order of submission"):
-        simulate([workloads[0], workload("c", (5, 1, 1), (4, 1, 1))], clusters, "ideal-srpt")
-    jobs = np.array([(5, 1, 1, 1), (4, 1, 1, 1)], JOB)
-    with pytest.raises(ConfigurationError, match="not in order of submission"):
-        ideal_times(jobs, np.zeros(2, np.int64), clusters, "fcfs")
-    with pytest.raises(ConfigurationError, match="index of one of the 2 clusters"):
-        ideal_times(jobs[:1], np.array([2]), clusters, "fcfs")
+A, B = two_workloads()
+OUT_OF_ORDER = np.array([(5, 1, 1, 1), (4, 1, 1, 1)], JOB)
+
+
+def under(form: str, *workloads: Workload, clusters: Sequence[Cluster] = (NORTH, SOUTH)) -> object:
+    return simulate(workloads, clusters, f"ideal-{form}")
+
+
+def of_records(form: Any, *home: int) -> object:
+    return ideal_times(OUT_OF_ORDER[: len(home)], np.array(home), [NORTH, SOUTH], form)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "complaint"),
+    [
+        (lambda: under("fcfs", A), ConfigurationError, "1 workloads for 2 clusters"),
+        (
+            lambda: under("fcfs", A, B, A, clusters=[NORTH]),
+            ConfigurationError,
+            "3 workloads for 1 clusters",
+        ),
+        (
+            lambda: Ideal(cast(Any, "best")),
+            ConfigurationError,
+            "form is 'best'; use one of fcfs, srpt",
+        ),
+        (lambda: of_records("best", 0), ConfigurationError, "form is 'best'; use one of fcfs, srpt"),
+        (lambda: under("srpt", A, workload("c")), WorkloadError, "c: no jobs to simulate"),
+        (
+            lambda: under("srpt", A, workload("c", (5, 1, 1), (4, 1, 1))),
+            WorkloadError,
+            "not in order of submission",
+        ),
+        (lambda: of_records("fcfs", 0, 0), ConfigurationError, "not in order of submission"),
+        (lambda: of_records("fcfs", 2), ConfigurationError, "index of one of the 2 clusters"),
+    ],
+)
+def test_mistakes_are_named(wrong: Callable[[], object], error: type[Exception], complaint: str) -> None:
+    with refused(complaint, error=error):
+        wrong()

@@ -160,8 +160,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
     message = message_about(folder, changed(STUDY, path, value))
-    for part in expected:
-        assert part in message
+    assert not [part for part in expected if part not in message], message
 
 
 def test_quick_look_has_fewer_replicates(folder: Path) -> None:
@@ -204,20 +203,14 @@ def test_runs_of_a_point_depend_on_nothing_else(study: MulticlusterStudy) -> Non
 def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: MulticlusterStudy) -> None:
     points = changed(STUDY, "scenarios.1.classes", [{"high": 1}])
     points["common"]["parameters"] = {"weights": {"idle": 9}}
-    rates = [
-        next(
-            task.key
-            for task in MulticlusterStudy.model_validate(each).experiment(5).tasks
-            if task.study == "rates"
-        )
-        for each in (
-            STUDY,
-            points,
-            changed(STUDY, "scenarios.1.jobs.count", 61),
-            changed(STUDY, "scenarios.1.jobs.level_of", "dll"),
-            changed(STUDY, "scenarios.1.jobs.level_counts", "waiting"),
-        )
+    others = {"count": 61, "level_of": "dll", "level_counts": "waiting"}
+    studies = [
+        STUDY,
+        points,
+        *(changed(STUDY, f"scenarios.1.jobs.{key}", each) for key, each in others.items()),
     ]
+    tasks = [MulticlusterStudy.model_validate(each).experiment(5).tasks for each in studies]
+    rates = [next(task.key for task in each if task.study == "rates") for each in tasks]
     assert rates[0] == rates[1]
     assert len(set(rates)) == 4
     assert study.scenario("plain").calibration("muscle") is None
@@ -390,21 +383,15 @@ def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:
 
 
 def test_growth_compares_the_halves_of_the_submissions() -> None:
-    def run(handed_over: list[int]) -> xr.Dataset:
-        submit = [0, 10, 60, 100]
-        return xr.Dataset(
-            {
-                "submit_time": ("job", submit),
-                "job_round": ("job", [0, 1, 2, 3]),
-                "round_time": ("round", handed_over),
-            }
-        )
+    def growth(*handed_over: int) -> float:
+        columns = {"submit_time": ("job", [0, 10, 60, 100]), "job_round": ("job", [0, 1, 2, 3])}
+        return queue_growth(xr.Dataset({**columns, "round_time": ("round", [*handed_over])}))
 
     # First half: 10 s and 10 s of waiting for the round; second half: 40 s
-    assert queue_growth(run([10, 20, 100, 100])) == pytest.approx(2.0)
+    assert growth(10, 20, 100, 100) == pytest.approx(2.0)
     # A job that is collected over the middle counts in both
-    assert queue_growth(run([10, 80, 60, 100])) == pytest.approx(30 / 50)
-    assert np.isnan(queue_growth(run([0, 10, 70, 100])))
+    assert growth(10, 80, 60, 100) == pytest.approx(30 / 50)
+    assert np.isnan(growth(0, 10, 70, 100))
 
 
 def test_table_of_runs_names_every_run_and_its_dataset(finished: Path) -> None:

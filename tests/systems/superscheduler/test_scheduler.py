@@ -35,6 +35,8 @@ from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.support.grids import places, schedule_grid
 from tests.support.nodes import jobs_of
+from tests.systems.superscheduler import test_naive as naive_examples
+from tests.systems.superscheduler.test_naive import SINGLES, Places, Worked, at_home
 
 SCHEMES: tuple[grid.SchemeName, ...] = ("local", "central", "s-i", "r-i", "sy-i")
 
@@ -194,14 +196,8 @@ def test_a_grid_of_one_cluster_is_that_cluster(
 # --- worked examples of the options --------------------------------------------------------------
 
 
-SINGLES = [GridCluster(1), GridCluster(1)]
 LONG = GridJob(0, 1000, 1000, 1, 0)
 """Holds a processor of cluster 0 until 1000."""
-
-
-def at_home(submit_time: int, run_time: int, home: int = 0, processors: int = 1) -> GridJob:
-    """A job that is submitted at a cluster, the first unless said otherwise, with an exact estimate."""
-    return GridJob(submit_time, run_time, run_time, processors, home)
 
 
 DOUBLES = [GridCluster(2), GridCluster(2)]
@@ -221,8 +217,8 @@ AT_50 = [at_home(0, 40), at_home(50, 9)]
 AT_CHECK = [LONG, at_home(10, 5), at_home(300, 5), at_home(310, 5)]
 SLOW: dict[str, Any] = {"sigma": 100, "message_delay": 30}
 
-Places = list[tuple[int, int]]
-WORKED: list[tuple[str, list[GridJob], list[GridCluster], dict[str, Any], Places]] = [
+WORKED: list[Worked] = [
+    *naive_examples.WORKED,
     # One request at a time: job 1 asks at 10 and enters cluster 1 at 40. Job 2 cannot ask before; at 40 it
     # sees 100 + 100 s there, behind job 1, which is less than 960 + 100 s, and enters at 70. Without delay
     # they start at 10 and 110.
@@ -456,7 +452,6 @@ WORKED: list[tuple[str, list[GridJob], list[GridCluster], dict[str, Any], Places
     # A job of sy-i that sees no volunteer asks
     ("sy-i", NO_GAIN_JOBS, NO_GAIN, {"delta": 0.5, "standing": "at-check"}, [(310, 2)]),
 ]
-"""Scheme, jobs, clusters, options, and start and cluster of the last jobs."""
 
 
 @pytest.mark.parametrize(("scheme", "jobs", "clusters", "chosen", "places"), WORKED)
