@@ -14,7 +14,7 @@ jobs = replace(
     jobs,
     requested_processors=np.minimum(jobs.processors, 8),
     home=np.zeros(60, np.int64),
-    **{"needed_features": some.astype(np.int64)},  # type: ignore[arg-type]
+    **{"needed_features": some.astype(np.int64)},
 )
 kinds = [
     gs.NodeType(count=8, cores=8, name="plain"),
