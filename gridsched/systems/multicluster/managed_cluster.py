@@ -35,6 +35,7 @@ from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.muscle import Backlog
 from gridsched.systems.multicluster.titan import (
     Coding,
+    Optimised,
     Weights,
     in_order,
     masks_of,
@@ -474,12 +475,18 @@ class PlannedCluster(ManagedCluster):
             return
         seeds = self._seeds(jobs, masks, now)
         if self._policy.local == "seed":
-            self._lay_out(jobs, seeds[0], now)
-            return
-        _, free = self._releases(now)
-        random = stream(self._seed, number, self.index)
-        titan, packed_jobs = self._policy.titan, self._packed(jobs)
-        best = optimise(packed_jobs, free, now, self.weights, titan, random, seeds, self.unit)
+            best = Optimised(seeds[0], np.nan, 0)
+        else:
+            best = optimise(
+                self._packed(jobs),
+                self._releases(now)[1],
+                now,
+                self.weights,
+                self._policy.titan,
+                stream(self._seed, number, self.index),
+                seeds,
+                self.unit,
+            )
         self._lay_out(jobs, best.coding, now)
         self.generations = best.generations
 
