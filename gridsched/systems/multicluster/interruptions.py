@@ -180,15 +180,14 @@ class FailureAwareRun(Run):
 
     def _let_be_killed(self, cluster: ManagedCluster, killed: Placed, now: int) -> Integers:
         """Take away what the killed jobs have done since their last checkpoints; return who waits again."""
+        rule = self._requeue[cluster.index]
         for job, start in zip(killed.jobs.tolist(), killed.start.tolist(), strict=True):
             self._progress.lose(job, cluster.index, now - start)
-            if self._requeue[cluster.index] == "end":
+            if rule == "end":
                 self._number(job)
-        if self._requeue[cluster.index] != "lost":
-            return killed.jobs
-        for job in killed.jobs.tolist():
-            job_lifecycle.end(self._lifecycles, self._accepted[job], now, _LOST)
-        return NOBODY
+            if rule == "lost":
+                job_lifecycle.end(self._lifecycles, self._accepted[job], now, _LOST)
+        return NOBODY if rule == "lost" else killed.jobs
 
     # --- what happens to jobs ---------------------------------------------------------------------
 

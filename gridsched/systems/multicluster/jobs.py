@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy
@@ -73,14 +73,12 @@ class MulticlusterModel:
     def size_distribution(self) -> NDArray[np.float64]:
         """Probability of each size from the smallest to the largest."""
         edges = np.arange(self.smallest, self.largest + 2, dtype=np.float64)
-        if self.sizes == "uniform":
-            below = edges
-        elif self.sizes == "log":
-            below = np.log(edges)
-        else:
-            width = max(self.largest - self.smallest, 1)
-            middle = (self.smallest + self.largest) / 2
-            below = scipy.special.ndtr((edges - 0.5 - middle) / (width / 6))
+        middle, deviation = (self.smallest + self.largest) / 2, max(self.largest - self.smallest, 1) / 6
+        below = {
+            "uniform": edges,
+            "normal": scipy.special.ndtr((edges - 0.5 - middle) / deviation),
+            "log": np.log(edges),
+        }[self.sizes]
         share: NDArray[np.float64] = np.diff(below) / (below[-1] - below[0])
         return share
 
@@ -136,8 +134,18 @@ def synthesise_multicluster(
     below = np.cumsum(model.size_distribution)[:-1]
     drawn = np.searchsorted(below, _stream(seed, _SIZES).random(jobs), side="right")
     processors = model.smallest + drawn.astype(np.int64)
-    return _workload(
-        model, name, {"jobs": jobs, "rate": rate, "seed": seed}, submit_time, run_time, processors
+    described = json.dumps({**asdict(model), "jobs": jobs, "rate": rate, "seed": seed}, sort_keys=True)
+    digest = hashlib.sha256(described.encode())
+    for column in (submit_time, run_time, processors):
+        digest.update(column.astype("<i8").tobytes())
+    return Workload(
+        name=name,
+        submit_time=submit_time,
+        run_time=run_time,
+        requested_processors=processors,
+        requested_time=run_time,
+        header=("Synthetic parallel jobs for a multicluster", f"Parameters: {described}"),
+        checksum=digest.hexdigest(),
     )
 
 
@@ -173,27 +181,3 @@ def in_batches(workload: Workload, size: int, *, slowest: float = 1.0) -> Worklo
 
 def _stream(seed: int, kind: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(kind,)))
-
-
-def _workload(
-    model: MulticlusterModel,
-    name: str,
-    options: dict[str, Any],
-    submit_time: NDArray[np.int64],
-    run_time: NDArray[np.int64],
-    processors: NDArray[np.int64],
-) -> Workload:
-    """Workload of the drawn columns, with its provenance."""
-    described = json.dumps({**asdict(model), **options}, sort_keys=True)
-    digest = hashlib.sha256(described.encode())
-    for column in (submit_time, run_time, processors):
-        digest.update(column.astype("<i8").tobytes())
-    return Workload(
-        name=name,
-        submit_time=submit_time,
-        run_time=run_time,
-        requested_processors=processors,
-        requested_time=run_time,
-        header=("Synthetic parallel jobs for a multicluster", f"Parameters: {described}"),
-        checksum=digest.hexdigest(),
-    )

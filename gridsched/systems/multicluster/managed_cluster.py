@@ -35,6 +35,7 @@ from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.muscle import Backlog
 from gridsched.systems.multicluster.titan import (
     Coding,
+    Optimised,
     Weights,
     in_order,
     masks_of,
@@ -184,8 +185,8 @@ class ManagedCluster(ABC):
         """When each job that waits will start if no other comes."""
 
     @abstractmethod
-    def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
-        """The jobs that wait, with their starts and resources if all estimates are right.
+    def _as_expected(self, now: int) -> tuple[Integers, Integers, Integers]:
+        """When each job that waits starts if all estimates are right.
 
         Besides, when each resource is free without them and after them, as far as is known.
         """
@@ -266,11 +267,11 @@ class ManagedCluster(ABC):
         self.metrics, self.generations = (0, 0, 0), 0
         if not len(self.waiting):
             return
-        placed, free, _ = self._as_expected(now)
-        jobs, coding = self._packed(placed.jobs), Coding.in_turn(placed.masks)
-        self.metrics = measured(placed.start, coding, jobs, free, now, self.weights, self.unit)
+        start, free, left = self._as_expected(now)
+        jobs = self._packed(self.waiting)
+        self.metrics = measured(start, left, jobs, free, now, self.weights, self.unit)
         if is_new:
-            self._plan = self._plan._replace(end=placed.start + jobs["duration"])
+            self._plan = self._plan._replace(end=start + jobs["duration"])
 
     # --- failures and users who give up: only where time goes on from one instant to the next -------------
 
@@ -425,12 +426,12 @@ class PlannedCluster(ManagedCluster):
     def _starts_in_fact(self, now: int) -> Integers:
         return self._plan.start
 
-    def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
+    def _as_expected(self, now: int) -> tuple[Integers, Integers, Integers]:
         _, free = self._releases(now)
         if not len(self.waiting):
-            return self._plan, free, free
+            return NOBODY, free, free
         start, left = starts(Coding.in_turn(self._plan.masks), self._expected[self.waiting], free, now)
-        return self._plan._replace(start=start), free, left
+        return start, free, left
 
     def next_instant(self) -> int:
         """When a job starts or ends next, if nothing else happens."""
@@ -474,12 +475,18 @@ class PlannedCluster(ManagedCluster):
             return
         seeds = self._seeds(jobs, masks, now)
         if self._policy.local == "seed":
-            self._lay_out(jobs, seeds[0], now)
-            return
-        _, free = self._releases(now)
-        random = stream(self._seed, number, self.index)
-        titan, packed_jobs = self._policy.titan, self._packed(jobs)
-        best = optimise(packed_jobs, free, now, self.weights, titan, random, seeds, self.unit)
+            best = Optimised(seeds[0], np.nan, 0)
+        else:
+            best = optimise(
+                self._packed(jobs),
+                self._releases(now)[1],
+                now,
+                self.weights,
+                self._policy.titan,
+                stream(self._seed, number, self.index),
+                seeds,
+                self.unit,
+            )
         self._lay_out(jobs, best.coding, now)
         self.generations = best.generations
 

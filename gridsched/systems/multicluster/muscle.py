@@ -362,14 +362,15 @@ def schedule_queue(
         if len(own):
             random = stream(seed, 0, i)
             best = optimise(listed, ready, now, wanted[i], titan or Titan(), random, [given], cluster.unit)
-        codings, lengths = (best.coding, given), durations[i, own]
-        begin, seed_begin = (starts(each, lengths, ready, now)[0] for each in codings)
+        lengths = durations[i, own]
+        placed = [starts(coding, lengths, ready, now) for coding in (best.coding, given)]
         metrics, seed_metrics = (
-            measured(start, each, listed, ready, now, wanted[i], cluster.unit)
-            for start, each in zip((begin, seed_begin), codings, strict=True)
+            measured(*each, listed, ready, now, wanted[i], cluster.unit) for each in placed
         )
         place = np.argsort(best.coding.order)
-        of_jobs[:, own] = np.broadcast_arrays(i, begin, begin + lengths, lengths, place, seed_begin)
+        of_jobs[:, own] = np.broadcast_arrays(
+            i, placed[0][0], placed[0][0] + lengths, lengths, place, placed[1][0]
+        )
         of_clusters[i] = (
             cluster.processors,
             cluster.speed,

@@ -162,18 +162,19 @@ class QueueCluster(ManagedCluster):
         )
 
     def _placed(self, jobs: Integers, start: Integers, durations: Integers, free: Integers) -> Placed:
-        """Jobs with their starts, on the lowest resources that are free then."""
+        """Jobs with their starts, on the lowest resources that are free then; `free` changes."""
         placed = self._unplaced(jobs)._replace(start=start)
         if len(jobs):
             order = np.argsort(start, kind="stable")
             packing.take_lowest(order, start, durations[jobs], self._sizes[jobs], free, placed.masks)
         return placed
 
-    def _as_expected(self, now: int) -> tuple[Placed, Integers, Integers]:
+    def _as_expected(self, now: int) -> tuple[Integers, Integers, Integers]:
         _, free = self._releases(now)
         left = free.copy()
         start = self._schedulers.foreseen(self.waiting, self.index, now, in_fact=False)
-        return self._placed(self.waiting, start, self._expected, left), free, left
+        self._placed(self.waiting, start, self._expected, left)
+        return start, free, left
 
     def _starts_in_fact(self, now: int) -> Integers:
         return self._schedulers.foreseen(self.waiting, self.index, now, in_fact=True)

@@ -370,6 +370,7 @@ def _schedule(
     run_time = workload.run_time.copy()
     run_time[accepted[ran]] = outcome.run_time[ran]
     told, counted = run.told(outcome)
+    rounds = _rounds(run, measured=policy.measure)
     segments: RecordArray = outcome.segments
     segments["job"] = accepted[segments["job"]]
     largest = [max(run.widest[each.name], 1) for each in submission.clusters]
@@ -390,10 +391,10 @@ def _schedule(
             "1",
         ),
         **told,
-        **_rounds(run, measured=policy.measure),
+        **rounds,
         **_queues(run),
     }
-    plans = len(run.rounds) * len(submission.clusters)
+    plans = len(rounds["round_time"][1]) * len(submission.clusters)
     asked = jobs * len(submission.clusters) if policy.dispatcher == "dll" else 0
     return Schedule(
         start_time=start,

@@ -346,20 +346,39 @@ def starts(
 
 def measured(
     begin: NDArray[np.int64],
-    coding: Coding,
+    left: NDArray[np.int64],
     jobs: NDArray[Any],
     free: NDArray[np.int64],
     now: int,
     weights: Weights,
     unit: int,
 ) -> tuple[int, int, int]:
-    """Makespan, idle time of processors (`unit` for a resource) and over-deadline of a schedule, seconds."""
+    """Metrics of a schedule.
+
+    Parameters
+    ----------
+    begin, left : int64[n], int64[m]
+        When each job starts, and when each resource is left by its last job, see `starts`.
+    jobs : PACKED[n]
+        The jobs.
+    free : int64[m]
+        When each resource becomes available, not before now.
+    now : int
+        From when on the makespan counts.
+    weights : Weights
+        Which say what idle time is.
+    unit : int
+        Processors of a resource.
+
+    Returns
+    -------
+    tuple of int
+        Makespan, idle time of processors and over-deadline, seconds.
+    """
     end = begin + jobs["duration"]
     last = end.max(initial=now)
-    left = last
-    if weights.idle_time == "holes":
-        left = np.where(coding.resources(len(free)), end[:, np.newaxis], now).max(axis=0, initial=now)
-    idle = np.maximum(left - free, 0).sum() - (jobs["duration"] * jobs["processors"]).sum()
+    idle = np.maximum((left if weights.idle_time == "holes" else last) - free, 0).sum()
+    idle -= (jobs["duration"] * jobs["processors"]).sum()
     late = np.maximum(end - jobs["deadline"], 0).sum()
     return int(last - now), int(idle) * unit, int(late)
 

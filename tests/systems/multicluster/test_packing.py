@@ -100,7 +100,8 @@ def test_performance_equals_the_oracle(
         over_deadline=weights[2],
         idle_time=cast(IdleName, idle_time),
     )
-    found = measured(np.array(begin, np.int64), coding, records, free, now, wanted, 1)
+    _, left = starts(coding, durations, free, now)
+    found = measured(np.array(begin, np.int64), left, records, free, now, wanted, 1)
     assert found == expected
     cp = naive_packing.performance(expected, weights)
     assert wanted.performance(*expected) == cp

@@ -225,9 +225,8 @@ def swap(population: Population, i: int, random: Any) -> None:
     """Let two jobs change places."""
     n = population.order.shape[1]
     first, second = below(random, n), below(random, n)
-    job = population.order[i, first]
-    population.order[i, first] = population.order[i, second]
-    population.order[i, second] = job
+    order = population.order
+    order[i, first], order[i, second] = order[i, second], order[i, first]
 
 
 @inline
