@@ -145,22 +145,14 @@ def simulate(cluster: oracle.Simulation, events: list[oracle.Event], room: int =
 
 
 def _executions(a: arrays.NodeArrays) -> list[oracle.Execution]:
-    found = []
-    for e in a.executions[: a.store["executions"][0]]:
-        devices = tuple((d, int(e["share"])) for d in range(62) if e["devices"] >> d & 1)
-        found.append(
-            oracle.Execution(
-                job=int(e["job"]),
-                node=int(e["node"]),
-                units=int(e["units"]),
-                cores=int(e["cores"]),
-                memory=int(e["memory"]),
-                devices=devices,
-                start=int(e["start"]),
-                end=int(e["end"]),
-            )
-        )
-    return sorted(found)
+    found = a.executions[: a.store["executions"][0]]
+    columns: Any = [found[name].tolist() for name in ("job", "node", "units", "cores", "memory")]
+    devices = [
+        tuple((d, share) for d in range(62) if bits >> d & 1)
+        for bits, share in zip(found["devices"].tolist(), found["share"].tolist(), strict=True)
+    ]
+    columns += [devices, found["start"].tolist(), found["end"].tolist()]
+    return sorted(oracle.Execution(*row) for row in zip(*columns, strict=True))
 
 
 _FATES = {
