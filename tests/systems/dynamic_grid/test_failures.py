@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.engine import job_lifecycle as engine_lifecycles
-from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
-from gridsched.engine.records import FOREVER, JOB
+from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.records import JOB
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
@@ -24,13 +24,14 @@ from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
-from gridsched.systems.job_outcomes import dependents_of, outages_of
+from gridsched.systems.job_outcomes import outages_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
 from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.users import NEVER
+from tests.support.engine import KINDS, lifecycles
 from tests.systems.dynamic_grid.test_scheduler import (
     COMPOSED,
     SIMPLE,
@@ -45,12 +46,6 @@ from tests.systems.dynamic_grid.test_scheduler import (
     oracle,
 )
 
-KINDS = {
-    "after": Dependency.AFTER,
-    "afterany": Dependency.AFTER_ANY,
-    "afterok": Dependency.AFTER_OK,
-    "afternotok": Dependency.AFTER_NOT_OK,
-}
 FATES = {
     "completed": Fate.COMPLETED,
     "rejected": Fate.REJECTED,
@@ -131,28 +126,16 @@ def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCa
     return FailureCase(case, clusters, lifecycles, local)
 
 
-def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Lifecycles:
+def life_records(case: Case, lives: Sequence[Life]) -> engine_lifecycles.Lifecycles:
     """Lifecycles as the engine has them."""
-    needs = [
-        (j, on, int(KINDS[kind]), delay)
-        for j, life in enumerate(lifecycles)
-        for on, kind, delay in life.after
-    ]
-    table = np.zeros(len(needs), DEPENDENCY)
-    for name, values in zip(("job", "on", "kind", "delay"), zip(*needs, strict=True), strict=False):
-        table[name] = values
-    jobs = np.zeros(len(lifecycles), LIFE)
-    jobs["submit"] = [job.submit_time for job in case.jobs]
-    jobs["gives_up"] = [FOREVER if life.gives_up == NEVER else life.gives_up for life in lifecycles]
-    jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(lifecycles))
-    jobs["failed"] = [life.failed for life in lifecycles]
-    return engine_lifecycles.allocate(jobs, *dependents_of(table, len(lifecycles)))
+    jobs = zip(case.jobs, lives, strict=True)
+    return lifecycles([life._replace(submit=job.submit_time) for job, life in jobs], ())
 
 
 def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.Lifecycles]:
     case = failing.case
     names = names_of(len(case.processors))
-    lifecycles = life_records(case, failing.lifecycles)
+    lives = life_records(case, failing.lifecycles)
     done = schedule_dynamic_grid(
         np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in case.jobs], JOB),
         np.array([GRID if j.home is None else j.home for j in case.jobs], np.int64),
@@ -162,9 +145,9 @@ def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.
         case.membership,
         policies=[local_policy(failing.local)] * len(names),
         overrun=case.overrun,
-        lifecycles=lifecycles,
+        lifecycles=lives,
     )
-    return done, lifecycles
+    return done, lives
 
 
 def naive_outages(clusters: Sequence[Cluster]) -> list[Outage]:
@@ -196,13 +179,13 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
         outages=naive_outages(failing.clusters),
         repairs=naive_repairs(failing.clusters),
     )
-    done, lifecycles = scheduled(failing)
+    done, lives = scheduled(failing)
     assert of_engine(done, naive) == of_oracle(naive)
     fates = [naive.users.fate.get(j, "completed") for j in range(len(naive.states))]
-    assert lifecycles.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
+    assert lives.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
     assert done.grid.progress["killed"].tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
-    eligible: Any = lifecycles.jobs["eligible"][entered]
+    eligible: Any = lives.jobs["eligible"][entered]
     assert eligible.tolist() == [naive.users.eligible(j) for j in np.flatnonzero(entered).tolist()]
 
 
