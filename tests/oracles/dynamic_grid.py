@@ -237,9 +237,10 @@ class Oracle:
         self.users = Users([life._replace(submit=job.submit_time) for life, job in lives])
         self.outages = outages
         self.rules = rules
-        alike = [1] * len(processors), [Fraction(1)] * len(processors), [Repairs()] * len(processors)
-        told = (given or usual for given, usual in zip((nodes, speeds, repairs), alike, strict=True))
-        self.clusters = [Cluster(*each) for each in zip(processors, *told, strict=True)]
+        count = len(processors)
+        speeds, repairs = speeds or [Fraction(1)] * count, repairs or [Repairs()] * count
+        told = zip(processors, nodes or [1] * count, speeds, repairs, strict=True)
+        self.clusters = [Cluster(*each) for each in told]
         self.entries = 0
         self.edges = edges | {(j, i) for i, j in edges}
         self.cliques = self.find_cliques()
