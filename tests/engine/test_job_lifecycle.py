@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from gridsched.engine import job_lifecycle
-from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Dependency, Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER
 from tests.oracles.users import NEVER, Submission, Users
+from tests.support.engine import KINDS, lifecycles
 
 _LENGTH = 12
-
-
-_KINDS = dict(zip(("after", "afterany", "afterok", "afternotok"), Dependency, strict=True))
 
 
 class _Naive(Users):
@@ -29,7 +27,7 @@ class _Naive(Users):
                 rng.choice([NEVER, rng.randint(0, 12)]),
                 rng.random() < 0.2,
                 tuple(
-                    (on, rng.choice(list(_KINDS)), rng.choice([0, 0, 1, 3]))
+                    (on, rng.choice(list(KINDS)), rng.choice([0, 0, 1, 3]))
                     for on in range(job)
                     if rng.random() < 0.4
                 ),
@@ -69,20 +67,8 @@ class _Naive(Users):
 def _simulated(case: _Naive) -> tuple[dict[int, int], dict[int, int], list[int]]:
     """Entries, starts and fates by the engine."""
     number = len(case.jobs)
-    jobs = np.zeros(number, LIFE)
-    jobs["submit"] = [job.submit for job in case.jobs]
-    jobs["gives_up"] = [FOREVER if job.gives_up == NEVER else job.gives_up for job in case.jobs]
-    jobs["failed"] = [job.failed for job in case.jobs]
-    jobs["unmet"] = [1 + len(job.after) for job in case.jobs]
-    jobs["fate"] = [int(Fate.REJECTED if job in case.fate else Fate.COMPLETED) for job in range(number)]
-    needs = sorted((on, j, kind, delay) for j, job in enumerate(case.jobs) for on, kind, delay in job.after)
-    rows = [
-        (job, int(_KINDS[kind]), delay, case.limit[on], case.returns[on], case.away[on])
-        for on, job, kind, delay in needs
-    ]
-    dependents = np.array(rows, DEPENDENT)
-    first = np.searchsorted([need[0] for need in needs], range(number + 1)).astype(np.int64)
-    state = job_lifecycle.allocate(jobs, dependents, first)
+    state = lifecycles(case.jobs, case.fate, list(zip(case.limit, case.returns, case.away, strict=True)))
+    jobs = state.jobs
     entered: dict[int, int] = {}
     started: dict[int, int] = {}
     ended: set[int] = set()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridsched.engine import job_lifecycle
-from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Dependency, Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import (
     EVENT,
@@ -26,8 +25,7 @@ from gridsched.engine.records import FOREVER, LABELS, Backfilling, Correction, O
 from gridsched.policies.scores import SCORE, largest_expansion_factor
 from tests.oracles import nodes as oracle
 from tests.oracles.users import NEVER
-
-_KINDS = {"after": "AFTER", "afterany": "AFTER_ANY", "afterok": "AFTER_OK", "afternotok": "AFTER_NOT_OK"}
+from tests.support.engine import lifecycles
 
 
 def _jobs(jobs: list[oracle.Job], cluster: oracle.Simulation) -> Any:
@@ -55,23 +53,6 @@ def _jobs(jobs: list[oracle.Job], cluster: oracle.Simulation) -> Any:
     asked = ["units", "cores", "memory", "gpus", "share", "most", "whole", "where"]
     records["shape"] = np.unique(records[asked], return_inverse=True)[1]
     return records
-
-
-def _lifecycles(cluster: oracle.Simulation) -> job_lifecycle.Lifecycles:
-    jobs = cluster.jobs
-    records = np.zeros(len(jobs), LIFE)
-    for record, job, fate in zip(records, jobs, cluster.fate, strict=True):
-        record["submit"], record["failed"] = job.submit, job.failed
-        record["gives_up"] = FOREVER if job.gives_up == NEVER else job.gives_up
-        record["unmet"] = 1 + len(job.after)
-        record["fate"] = int(Fate.REJECTED if fate == "rejected" else Fate.COMPLETED)
-    found: list[list[tuple[int, ...]]] = [[] for _ in jobs]
-    for j, job in enumerate(jobs):
-        for on, kind, delay in job.after:
-            found[on].append((j, int(Dependency[_KINDS[kind]]), delay, FOREVER, 0, 0))
-    first = np.cumsum([0, *map(len, found)]).astype(np.int64)
-    dependents = np.array([entry for each in found for entry in each], DEPENDENT)
-    return job_lifecycle.allocate(records, dependents, first)
 
 
 def _events(events: list[oracle.Event]) -> tuple[Any, Any]:
@@ -117,7 +98,7 @@ def simulate(cluster: oracle.Simulation, events: list[oracle.Event], room: int =
         allowed,
         (_keys(str(policy.order), jobs), _keys(policy.backfill_order, jobs)),
         *_events(events),
-        _lifecycles(cluster),
+        lifecycles(cluster.jobs, [j for j, fate in cluster.users.fate.items() if fate == "rejected"]),
         np.array([(*limit, 0, 0, 0) for limit in cluster.limits], LIMIT),
         limited,
         np.array([tuple(kind) for kind in cluster.typical], TYPICAL),
@@ -145,22 +126,14 @@ def simulate(cluster: oracle.Simulation, events: list[oracle.Event], room: int =
 
 
 def _executions(a: arrays.NodeArrays) -> list[oracle.Execution]:
-    found = []
-    for e in a.executions[: a.store["executions"][0]]:
-        devices = tuple((d, int(e["share"])) for d in range(62) if e["devices"] >> d & 1)
-        found.append(
-            oracle.Execution(
-                job=int(e["job"]),
-                node=int(e["node"]),
-                units=int(e["units"]),
-                cores=int(e["cores"]),
-                memory=int(e["memory"]),
-                devices=devices,
-                start=int(e["start"]),
-                end=int(e["end"]),
-            )
-        )
-    return sorted(found)
+    found = a.executions[: a.store["executions"][0]]
+    columns: Any = [found[name].tolist() for name in ("job", "node", "units", "cores", "memory")]
+    devices = [
+        tuple((d, share) for d in range(62) if bits >> d & 1)
+        for bits, share in zip(found["devices"].tolist(), found["share"].tolist(), strict=True)
+    ]
+    columns += [devices, found["start"].tolist(), found["end"].tolist()]
+    return sorted(oracle.Execution(*row) for row in zip(*columns, strict=True))
 
 
 _FATES = {

@@ -167,8 +167,9 @@ class Cluster:
     """A cluster."""
 
     processors: int
-    node: int = 1  # processors that jobs take at a time
-    speed: Fraction = Fraction(1)
+    node: int  # processors that jobs take at a time
+    speed: Fraction
+    repairs: Repairs
     queue: list[int] = field(default_factory=list)
     local: list[int] = field(default_factory=list)
     parts: dict[int, int] = field(default_factory=dict)  # tasks of each job
@@ -176,7 +177,6 @@ class Cluster:
     owner: dict[int, Holder] = field(default_factory=dict)
     gaps: list[tuple[float, int]] = field(default_factory=list)
     fleeing: set[int] = field(default_factory=set)
-    repairs: Repairs = field(default_factory=Repairs)
     marked: set[int] = field(default_factory=set)
     member: bool = False
     lease: float = math.inf
@@ -237,13 +237,10 @@ class Oracle:
         self.users = Users([life._replace(submit=job.submit_time) for life, job in lives])
         self.outages = outages
         self.rules = rules
-        self.clusters = [Cluster(count) for count in processors]
-        for cluster, node in zip(self.clusters, nodes, strict=False):
-            cluster.node = node
-        for cluster, speed in zip(self.clusters, speeds, strict=False):
-            cluster.speed = speed
-        for cluster, repair in zip(self.clusters, repairs, strict=False):
-            cluster.repairs = repair
+        count = len(processors)
+        speeds, repairs = speeds or [Fraction(1)] * count, repairs or [Repairs()] * count
+        told = zip(processors, nodes or [1] * count, speeds, repairs, strict=True)
+        self.clusters = [Cluster(*each) for each in told]
         self.entries = 0
         self.edges = edges | {(j, i) for i, j in edges}
         self.cliques = self.find_cliques()
@@ -345,8 +342,7 @@ class Oracle:
                 self.unreported = True
                 state = self.states[j]
                 if state.state == "local run":
-                    home = self.jobs[j].home
-                    assert home is not None
+                    home = self.home(j)
                     self.clusters[home].local.remove(j)
                     self.disown(home, ("local", j))
                     tasks = self.jobs[j].processors
@@ -423,17 +419,19 @@ class Oracle:
         work = math.ceil(state.left / self.rate(j))
         return state.resume + lengthened(work, state.interval, state.pause)
 
-    def at_home(self, j: int, seconds: int) -> int:
-        """Whole seconds of a local job at the speed of its cluster, which is divided by as it is written."""
+    def home(self, j: int) -> int:
+        """Cluster of a local job."""
         home = self.jobs[j].home
         assert home is not None
-        return math.ceil(seconds / float(self.clusters[home].speed))
+        return home
+
+    def at_home(self, j: int, seconds: int) -> int:
+        """Whole seconds of a local job at the speed of its cluster, which is divided by as it is written."""
+        return math.ceil(seconds / float(self.clusters[self.home(j)].speed))
 
     def taken(self, j: int) -> int:
         """Processors that a local job takes."""
-        home = self.jobs[j].home
-        assert home is not None
-        return self.clusters[home].whole(self.jobs[j].processors)
+        return self.clusters[self.home(j)].whole(self.jobs[j].processors)
 
     def taken_by_part(self, j: int, i: int) -> int:
         return self.clusters[i].whole(self.clusters[i].parts[j])
@@ -573,9 +571,7 @@ class Oracle:
         return lengthened(self.states[j].guess, repairs.interval, repairs.pause)
 
     def repairs_of(self, j: int) -> Repairs:
-        home = self.jobs[j].home
-        assert home is not None
-        return self.clusters[home].repairs
+        return self.clusters[self.home(j)].repairs
 
     def expected_frees(self, i: int) -> list[tuple[float, int]]:
         """When how many processors of a cluster are expected to be free, by time.
@@ -855,8 +851,7 @@ class Oracle:
     def give_up(self, j: int) -> None:
         state = self.states[j]
         if state.state == "local queue":
-            home = self.jobs[j].home
-            assert home is not None
+            home = self.home(j)
             cluster = self.clusters[home]
             if cluster.yielding and self.queue(home)[0] == j:
                 cluster.yielding = False

@@ -118,6 +118,10 @@ class Execution(NamedTuple):
     end: int
 
 
+Occupations = list[list[tuple[int, int, Part | None]]]
+"""(begin, end, what) on each node; None closes it."""
+
+
 class Cluster:
     """A cluster that is driven from outside, with the present time in `now`; its jobs are known beforehand.
 
@@ -230,10 +234,13 @@ class Cluster:
             found.append((-1, NEVER * 2, None))
         return found
 
-    def least(self, n: int, start: int, end: int) -> tuple[bool, int, int, list[int]]:
+    def least(
+        self, n: int, start: int, end: int, known: Occupations | None = None
+    ) -> tuple[bool, int, int, list[int]]:
         """Whether a node is closed for some of the time; cores, memory, GPUs that are free all the time."""
         node = self.nodes[n]
-        there = [each for each in self.occupations(n) if each[0] < end and each[1] > start]
+        there = known[n] if known else self.occupations(n)
+        there = [each for each in there if each[0] < end and each[1] > start]
         closed, cores, memory, devices = False, node.cores, node.memory, [1000] * node.gpus
         # there is less only from where something begins
         for time in {max(begin, start) for begin, _, _ in there}:
@@ -261,27 +268,28 @@ class Cluster:
         """Cores that a job asks for."""
         return self.jobs[j].units * self.jobs[j].cores
 
-    def units_at(self, j: int, n: int, start: int) -> int:
+    def units_at(self, j: int, n: int, start: int, known: Occupations | None) -> int:
         job, node = self.jobs[j], self.nodes[n]
         if n not in self.allowed[job.where]:
             return 0
-        closed, cores, memory, devices = self.least(n, start, start + self.length(self.guess[j]))
+        closed, cores, memory, devices = self.least(n, start, start + self.length(self.guess[j]), known)
         if closed or (job.whole and (cores < node.cores or memory < node.memory)):
             return 0
         return self.units_in(j, cores, memory, devices)
 
-    def fitting(self, j: int, start: int) -> dict[int, int]:
-        units = {n: self.units_at(j, n, start) for n in range(len(self.nodes))}
+    def fitting(self, j: int, start: int, known: Occupations | None = None) -> dict[int, int]:
+        units = {n: self.units_at(j, n, start, known) for n in range(len(self.nodes))}
         return {n: fit for n, fit in units.items() if fit > 0}
 
-    def fits(self, j: int, start: int) -> bool:
-        return sum(self.fitting(j, start).values()) >= self.jobs[j].units
+    def fits(self, j: int, start: int, known: Occupations | None = None) -> bool:
+        return sum(self.fitting(j, start, known).values()) >= self.jobs[j].units
 
     def earliest(self, j: int) -> int | None:
         """The earliest time from now on at which a job fits: now, or where something ends."""
-        ends = {end for n in range(len(self.nodes)) for _, end, _ in self.occupations(n)}
+        known = [self.occupations(n) for n in range(len(self.nodes))]
+        ends = {end for there in known for _, end, _ in there}
         times = sorted({self.now} | {end for end in ends if self.now < end < NEVER})
-        return next((time for time in times if self.fits(j, time)), None)
+        return next((time for time in times if self.fits(j, time, known)), None)
 
     # placement
 

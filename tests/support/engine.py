@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import numpy as np
 
-from gridsched.engine.records import JOB
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Dependency, Fate
+from gridsched.engine.records import FOREVER, JOB
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName, PassName, named_policy, schedule
 from tests.oracles.local import Job
+from tests.oracles.users import NEVER, Life
+
+KINDS = dict(zip(("after", "afterany", "afterok", "afternotok"), Dependency, strict=True))
 
 
 def simulate(
@@ -31,3 +37,25 @@ def simulate_policy(
     return simulate(
         jobs, processors, named_policy(policy), cast(OverrunName, overrun), cast(PassName, passes)
     )
+
+
+def lifecycles(
+    jobs: Sequence[Life], rejected: Collection[int], late: Sequence[tuple[int, int, int]] = ()
+) -> job_lifecycle.Lifecycles:
+    """Lifecycles of the jobs of the naive users.
+
+    `late` are the `limit`, `returns` and `away` of each job that others depend on; by default all notice its
+    end at once.
+    """
+    records = np.zeros(len(jobs), LIFE)
+    records["submit"] = [job.submit for job in jobs]
+    records["gives_up"] = [FOREVER if job.gives_up == NEVER else job.gives_up for job in jobs]
+    records["failed"] = [job.failed for job in jobs]
+    records["unmet"] = [1 + len(job.after) for job in jobs]
+    records["fate"] = [int(Fate.REJECTED if j in rejected else Fate.COMPLETED) for j in range(len(jobs))]
+    late = late or [(FOREVER, 0, 0)] * len(jobs)
+    needs = [(on, j, int(KINDS[kind]), delay) for j, job in enumerate(jobs) for on, kind, delay in job.after]
+    needs.sort(key=lambda need: need[0])
+    dependents = np.array([(*need, *late[on]) for on, *need in needs], DEPENDENT)
+    first = np.searchsorted([on for on, *_ in needs], range(len(jobs) + 1)).astype(np.int64)
+    return job_lifecycle.allocate(records, dependents, first)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle as engine_lifecycles
-from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
-from gridsched.engine.records import FOREVER
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
@@ -26,13 +25,14 @@ from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.dynamic_grid.planning import DynamicSchedule
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
-from gridsched.systems.job_outcomes import dependents_of, outages_of
+from gridsched.systems.job_outcomes import outages_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
 from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.users import NEVER
+from tests.support.engine import KINDS, lifecycles
 from tests.support.fields import assert_fields, field
 from tests.support.strategies import node_events
 from tests.systems.dynamic_grid.test_scheduler import (
@@ -51,12 +51,6 @@ from tests.systems.dynamic_grid.test_scheduler import (
     where,
 )
 
-KINDS = {
-    "after": Dependency.AFTER,
-    "afterany": Dependency.AFTER_ANY,
-    "afterok": Dependency.AFTER_OK,
-    "afternotok": Dependency.AFTER_NOT_OK,
-}
 FATES = {
     "completed": Fate.COMPLETED,
     "rejected": Fate.REJECTED,
@@ -128,21 +122,15 @@ def dependencies(lifecycles: Sequence[Life], own: Sequence[int]) -> NDArray[np.v
     return table
 
 
-def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Lifecycles:
+def life_records(case: Case, lives: Sequence[Life]) -> engine_lifecycles.Lifecycles:
     """Lifecycles as the engine has them."""
-    table = dependencies(lifecycles, range(len(lifecycles)))
-    jobs = np.zeros(len(lifecycles), LIFE)
-    jobs["submit"] = [job.submit_time for job in case.jobs]
-    jobs["gives_up"] = [FOREVER if life.gives_up == NEVER else life.gives_up for life in lifecycles]
-    jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(lifecycles))
-    jobs["failed"] = [life.failed for life in lifecycles]
-    return engine_lifecycles.allocate(jobs, *dependents_of(table, len(lifecycles)))
+    jobs = zip(case.jobs, lives, strict=True)
+    return lifecycles([life._replace(submit=job.submit_time) for job, life in jobs], ())
 
 
 def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.Lifecycles]:
-    lifecycles = life_records(failing.case, failing.lifecycles)
-    done = schedule(failing.case, failing.local, clusters=failing.clusters, lifecycles=lifecycles)
-    return done, lifecycles
+    lives = life_records(failing.case, failing.lifecycles)
+    return schedule(failing.case, failing.local, clusters=failing.clusters, lifecycles=lives), lives
 
 
 def naive_outages(clusters: Sequence[Cluster]) -> list[Outage]:
@@ -174,13 +162,13 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
         outages=naive_outages(failing.clusters),
         repairs=naive_repairs(failing.clusters),
     )
-    done, lifecycles = scheduled(failing)
+    done, lives = scheduled(failing)
     assert of_engine(done, naive) == of_oracle(naive)
     fates = [naive.users.fate.get(j, "completed") for j in range(len(naive.states))]
-    assert lifecycles.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
+    assert lives.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
     assert done.grid.progress["killed"].tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
-    eligible: Any = lifecycles.jobs["eligible"][entered]
+    eligible: Any = lives.jobs["eligible"][entered]
     assert eligible.tolist() == [naive.users.eligible(j) for j in np.flatnonzero(entered).tolist()]
 
 
