@@ -17,16 +17,22 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
+def field(found: Any, name: str) -> Any:
+    """A variable of a dataset, a column of a table or array of records, a value of a mapping, or an attribute."""
+    names: Any = found if isinstance(found, Mapping | pd.Series | pd.DataFrame) else ()
+    if isinstance(found, np.ndarray | np.void):
+        names = found.dtype.names or ()
+    return found[name] if name in names else getattr(found, name)
+
+
 def assert_fields(found: Any, /, **expected: Any) -> None:
-    """Variables of a dataset, values of a mapping or row, or else attributes have exactly these values.
+    """The fields have exactly these values.
 
     Arrays are compared as lists, NaN equals NaN, and all that differs is shown at once.
     """
-    items = isinstance(found, Mapping | pd.Series | pd.DataFrame)
     wrong = {}
     for name, wanted in expected.items():
-        value = plain(found[name] if items and name in found else getattr(found, name))
-        wanted = plain(wanted)
+        value, wanted = plain(field(found, name)), plain(wanted)
         if not (value == wanted or (value is not None and value != value and wanted != wanted)):
             wrong[name] = f"found {value!r}, expected {wanted!r}"
     assert not wrong, wrong
