@@ -18,7 +18,7 @@ def plain(value: Any) -> Any:
 
 
 def field(found: Any, name: str) -> Any:
-    """A variable of a dataset, a column of a table or array of records, a value of a mapping, or an attribute."""
+    """A variable of a dataset, column of a table or of records, value of a mapping, or else an attribute."""
     names: Any = found if isinstance(found, Mapping | pd.Series | pd.DataFrame) else ()
     if isinstance(found, np.ndarray | np.void):
         names = found.dtype.names or ()
