@@ -36,16 +36,36 @@ _MARK = b"gridsched.engine.jit import"
 """What every module with kernels has, so that a change elsewhere compiles nothing anew."""
 
 
-def _source_hash() -> str:
-    """Hash of every module with kernels, with the Numba version."""
+def _sources() -> dict[Path, bytes]:
+    """Every module with kernels."""
     package = Path(__file__).parent.parent
+    found = {
+        source: source.read_bytes()
+        for folder in _KERNEL_FOLDERS
+        for source in sorted((package / folder).rglob("*.py"))
+    }
+    return {path: text for path, text in found.items() if path.parts[-2] == "engine" or _MARK in text}
+
+
+@cache
+def _source_hash() -> tuple[str, dict[Path, int]]:
+    """Hash of every module with kernels, with the Numba version, and when each was changed."""
+    sources = _sources()
     digest = hashlib.sha256(numba.__version__.encode())
-    for folder in _KERNEL_FOLDERS:
-        for source in sorted((package / folder).rglob("*.py")):
-            content = source.read_bytes()
-            if folder == "engine" or _MARK in content:
-                digest.update(content)
-    return digest.hexdigest()[:16]
+    for content in sources.values():
+        digest.update(content)
+    return digest.hexdigest()[:16], {path: path.stat().st_mtime_ns for path in sources}
+
+
+def sources_are_the_same() -> bool:
+    """Whether no module with kernels has changed since the cache folder was chosen.
+
+    What is compiled of a changed module does not belong there: another process would run it on other arrays.
+    """
+    try:
+        return all(path.stat().st_mtime_ns == time for path, time in _source_hash()[1].items())
+    except FileNotFoundError:
+        return False
 
 
 def cache_root() -> Path:
@@ -57,7 +77,7 @@ def cache_root() -> Path:
 @cache
 def _cache_folder() -> str:
     """Writable cache folder for exactly these sources; a temporary one where no other can be written."""
-    folder = cache_root() / _source_hash()
+    folder = cache_root() / _source_hash()[0]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -86,7 +106,7 @@ def _compile(function: Function, **options: Any) -> Function:
 def jit(function: Function) -> Function:
     """Compile a kernel: cached on disk, run without the interpreter's lock so that threads are parallel."""
     kernel = _compile(function, cache=True, nogil=True, **lean_compiler.KERNEL_OPTIONS)
-    seal(kernel)
+    seal(kernel, sources_are_the_same)
     return kernel
 
 

@@ -34,10 +34,15 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 class SealedFile(IndexDataCacheFile):
     """Index and data files of one kernel, each with a checksum at the end, which `pickle` does not read."""
 
+    def __init__(self, *where: Any, may_save: Callable[[], bool]) -> None:
+        super().__init__(*where)
+        self._may_save = may_save
+
     def save(self, key: Any, data: Any) -> None:
         """Save a compiled kernel; without room for it, it is compiled anew the next time."""
-        with contextlib.suppress(OSError):
-            super().save(key, data)
+        if self._may_save():
+            with contextlib.suppress(OSError):
+                super().save(key, data)
 
     def _load_index(self) -> Any:
         return super()._load_index() if _is_whole(self._index_path) else {}
@@ -150,10 +155,15 @@ _listeners: list[Listener] = [_say]
 """The last one is told."""
 
 
-def seal(kernel: Any) -> None:
-    """Let a kernel that is cached on disk use sealed files, and be compiled by one process at a time."""
+def seal(kernel: Any, may_save: Callable[[], bool]) -> None:
+    """Let a kernel that is cached on disk use sealed files, and be compiled by one process at a time.
+
+    It is saved only where `may_save` says so after it was compiled.
+    """
     with contextlib.suppress(AttributeError, TypeError):
         plain = kernel._cache._cache_file
         base = plain._index_name.removesuffix(".nbi")
-        kernel._cache._cache_file = SealedFile(plain._cache_path, base, plain._source_stamp)
+        kernel._cache._cache_file = SealedFile(
+            plain._cache_path, base, plain._source_stamp, may_save=may_save
+        )
         kernel.__class__ = Kernel

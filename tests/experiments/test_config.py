@@ -13,7 +13,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Config, load_config, load_study
 from gridsched.experiments.kinds.local_policies import LocalStudy
 from tests.conftest import REPOSITORY
-from tests.support.errors import each_refused, says
+from tests.support.errors import each_refused, refused, says
 
 STUDY: dict[str, Any] = {
     "name": "tiny",
@@ -388,10 +388,8 @@ def test_studies_that_would_share_a_folder(tmp_path: Path, names: tuple[str, str
     files = [tmp_path / "first.yaml", tmp_path / "second.yaml"]
     for file, name in zip(files, names, strict=True):
         file.write_text(yaml.safe_dump(changed("name", name)), encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(f"{files[1]}: name: found {names[1]!r}; the study of {files[0]}", error=ConfigurationError):
         load_config({"studies": [str(file) for file in files]})
-    message = str(caught.value)
-    assert message.startswith(f"{files[1]}: name: found {names[1]!r}; the study of {files[0]}")
 
 
 def test_configuration_of_a_file(tmp_path: Path) -> None:

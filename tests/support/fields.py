@@ -17,16 +17,19 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def field(source: Any, name: str) -> Any:
-    """A variable of a dataset, a value of a mapping or row, or else an attribute, in plain numbers."""
-    if isinstance(source, np.ndarray | np.void):
-        return plain(source[name])
-    items = isinstance(source, Mapping | pd.Series | pd.DataFrame)
-    return plain(source[name] if items and name in source else getattr(source, name))
+def field(found: Any, name: str) -> Any:
+    """A variable of a dataset, column of a table or of records, value of a mapping, or else an attribute.
+
+    In plain numbers, as lists where there are several.
+    """
+    names: Any = found if isinstance(found, Mapping | pd.Series | pd.DataFrame) else ()
+    if isinstance(found, np.ndarray | np.void):
+        names = found.dtype.names or ()
+    return plain(found[name] if name in names else getattr(found, name))
 
 
 def assert_fields(found: Any, /, **expected: Any) -> None:
-    """The fields of these names have exactly these values.
+    """The fields have exactly these values.
 
     Arrays are compared as lists, NaN equals NaN, and all that differs is shown at once.
     """

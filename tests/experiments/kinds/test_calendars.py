@@ -294,9 +294,7 @@ def test_jobs_go_to_the_smallest_partition_in_turn(
         size = min(each for each in sizes if each >= asked)
         alike = [index for index, each in enumerate(sizes) if each == size]
         seen = turns.setdefault(size, [])
-        turn = len(seen)
-        if by_user:
-            turn = seen.index(who) if who in seen else len(seen)
+        turn = seen.index(who) if by_user and who in seen else len(seen)
         if not by_user or who not in seen:
             seen.append(who)
         assert found == alike[turn % len(alike)]
