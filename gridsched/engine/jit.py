@@ -38,13 +38,10 @@ _MARK = b"gridsched.engine.jit import"
 
 def _sources() -> dict[Path, bytes]:
     """Every module with kernels."""
-    package = Path(__file__).parent.parent
-    found = {
-        source: source.read_bytes()
-        for folder in _KERNEL_FOLDERS
-        for source in sorted((package / folder).rglob("*.py"))
-    }
-    return {path: text for path, text in found.items() if path.parts[-2] == "engine" or _MARK in text}
+    engine = Path(__file__).parent
+    found = [path for folder in _KERNEL_FOLDERS for path in sorted((engine.parent / folder).rglob("*.py"))]
+    contents = {path: path.read_bytes() for path in found}
+    return {path: text for path, text in contents.items() if engine in path.parents or _MARK in text}
 
 
 @cache
