@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import bundles, job_lifecycle
+from gridsched.engine import bundles, job_lifecycle, rings
 from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
@@ -299,10 +299,11 @@ def _outages(clusters: Sequence[Cluster], begin: int) -> Outages | None:
     closings = np.array([tuple(row) for row in found], CLOSING)
     return bundles.allocate(
         Outages,
-        {"processors": sum(sizes), "closings": len(closings)},
+        {"processors": sum(sizes)},
         closings=closings,
         events=outage_events(closings["announced"], closings["start"], closings["until"]),
         capacities=capacities,
+        known=rings.allocate(1, np.arange(len(closings))),
     )
 
 

@@ -203,6 +203,8 @@ def _idle_grid(
     )
     for name, values in described.items():
         grid.clusters[name] = values
+    grid.clusters[["departure", "view"]] = grid.clock["capacity"] = state.NOBODY
+    grid.progress[["proxy", "start", "finish", "headed", "yielded", "sent", "kept_from"]] = state.NOBODY
     grid.state["free"][:, 0], grid.state["planned"] = described["processors"], FOREVER
     local["processors"] = -(-jobs["processors"] // grid.clusters["unit"][home]) * grid.clusters["unit"][home]
     estimate = as_local_jobs(jobs["estimate"], home, clusters)

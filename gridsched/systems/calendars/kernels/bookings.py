@@ -177,7 +177,6 @@ COUNTS = np.dtype(
         ("over_limit", np.int64),  # jobs over the limit that went up because they cannot fit at home
         ("event", np.int64),  # next event of outages
         ("happened", np.int64),  # whether something happened to outages at this instant
-        ("known", np.int64),  # outages that are known and not over
         ("outage_displaced", np.int64),  # times that a waiting job lost its slots to an outage
     ]
 )

@@ -263,19 +263,21 @@ def spans(
     duration) touches, if that is enough: as many as jobs can take. The calendar of cluster `k` is row
     `offset + k`.
     """
+    level, number = slot_at(c, start)
+    time = start
     looked = 0
     for k in range(first, end):
         least[k] = c.rows[offset + k]["nodes"]
     total = nodes
-    for level, number in slots_in(c, start, start + duration):
-        if total < nodes or is_empty_from(c, level, number):
-            break
+    while time < start + duration and total >= nodes and not is_empty_from(c, level, number):
         total = 0
         for k in range(first, end):
             room = max(0, min(least[k], available(c, offset + k, level, number)))
             least[k] = room - room % c.rows[offset + k]["unit"]
             total += least[k]
         looked += end - first
+        level, number = slot_after(c, level, number)
+        time = begins(c, level, number)
     _count(c, looked)
     return total >= nodes
 
@@ -322,12 +324,14 @@ def _grow(c: CalendarArrays, number: int) -> bool:
 @noinline
 def change(c: CalendarArrays, row: int, begin: int, end: int, nodes: int) -> None:
     """Add `nodes` (negative to take them) to what is free in every slot that [begin, end) touches."""
+    level, number = slot_at(c, begin)
+    time = begin
     touched = 0
-    for level, number in slots_in(c, begin, end):
-        if is_empty_from(c, level, number) and not _grow(c, number):
-            break
+    while time < end and (not is_empty_from(c, level, number) or _grow(c, number)):
         c.free[row, place_of(c, level, number)] += nodes
         touched += 1
+        level, number = slot_after(c, level, number)
+        time = begins(c, level, number)
     _count(c, touched)
 
 

@@ -114,19 +114,14 @@ def _apply(t: ManagerTree, o: Outages, e: int, step: int, now: int) -> None:
     k = closing["cluster"]
     goes_on = closing["window"] or closing["drained"]
     if step == Step.ANNOUNCED:
-        o.known[t.counts[0]["known"]] = e
-        t.counts[0]["known"] += 1
+        rings.insert(o.known, 1 + e, 0)
         o.capacities[k]["planned"] += goes_on
         if closing["window"]:
             # Let the calendar reach as far as the window
             begin = max(closing["start"], calendar.boundary(t.calendars, now))
             calendar.change(t.calendars, k, begin, closing["until"], 0)
     elif step == Step.ENDS:
-        i = 0
-        while o.known[i] != e:
-            i += 1
-        t.counts[0]["known"] -= 1
-        o.known[i] = o.known[t.counts[0]["known"]]
+        rings.remove(o.known, 1 + e)
         o.capacities[k]["planned"] -= goes_on
     elif not closing["drained"]:
         for p in range(closing["first"], closing["end"]):

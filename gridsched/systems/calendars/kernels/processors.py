@@ -62,9 +62,9 @@ class Outages(NamedTuple):
     closings: Any  # CLOSING[...]
     events: Any  # job_outcomes.OUTAGE_EVENT[...], of kinds `outages.Step`
     capacities: Any  # CAPACITY[clusters]
+    known: Any  # rings.LINK[1 + closings]: a list of those that are known and not over
     owner: Any = column(np.int64, "processors", fill=NOWHERE)  # the job that runs there; NOWHERE
     mark: Any = column(np.int64, "processors")  # whether it is out, scratch
-    known: Any = column(np.int64, "closings")  # those that are known and not over
 
 
 # --- which processors are out in a slot -----------------------------------------------------------
@@ -84,8 +84,8 @@ def mark_out(t: ManagerTree, o: Outages, k: int, begin: int, end: int) -> int:
     for p in range(capacity["first"], capacity["end"]):
         o.mark[p] = False
     up = capacity["end"] - capacity["first"]
-    for i in range(t.counts[0]["known"]):
-        closing = o.closings[o.known[i]]
+    for e in rings.items(o.known, 0):
+        closing = o.closings[e]
         if _is_out(closing, k, begin, end):
             for p in range(closing["first"], closing["end"]):
                 up -= not o.mark[p]
@@ -116,8 +116,8 @@ def _crosses(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
 @noinline
 def _touches_window(t: ManagerTree, o: Outages, k: int, begin: int, end: int) -> bool:
     """Whether a known window of a cluster touches [begin, end)."""
-    for i in range(t.counts[0]["known"]):
-        closing = o.closings[o.known[i]]
+    for e in rings.items(o.known, 0):
+        closing = o.closings[e]
         if closing["window"] and _is_out(closing, k, begin, end):
             return True
     return False

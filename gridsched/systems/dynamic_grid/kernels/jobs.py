@@ -455,7 +455,6 @@ def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> 
     proxy["cluster"] = i
     proxy["tasks"] = tasks
     proxy["begin"] = now
-    proxy["end"] = NOBODY
     proxy["before"] = g.progress[j]["proxy"]
     g.progress[j]["proxy"] = clock["proxies"]
     clock["proxies"] += 1

@@ -201,14 +201,6 @@ CLOCK = np.dtype(
 """Scalars of the grid."""
 
 
-def filled(dtype: np.dtype[Any], value: int, *names: str) -> Any:
-    """A record of zeros with a value in some fields."""
-    record = np.zeros((), dtype)
-    for name in names:
-        record[name] = value
-    return record
-
-
 class DynamicGridOptions(NamedTuple):
     """What does not change during a simulation; see `scheduler.DynamicGrid`."""
 
@@ -253,16 +245,10 @@ class DynamicGridArrays(NamedTuple):
     sites: Any  # rings.LINK[m + parts], parts on each cluster, the latest last
     lifecycles: Any  # job_lifecycle.Lifecycles of the jobs
     outages: Any  # processors.OutageArrays; None where no nodes fail
-    progress: Any = column(
-        PROGRESS,
-        "jobs",
-        fill=filled(
-            PROGRESS, NOBODY, *("proxy", "start", "finish", "headed", "yielded", "sent", "kept_from")
-        ),
-    )
-    clusters: Any = column(CLUSTER, "clusters", fill=filled(CLUSTER, NOBODY, "departure", "view"))
+    progress: Any = column(PROGRESS, "jobs")
+    clusters: Any = column(CLUSTER, "clusters")
     state: Any = column(cluster_state.STATE, "clusters", "one")  # of the local schedulers
-    clock: Any = column(CLOCK, "one", fill=filled(CLOCK, NOBODY, "capacity"))
+    clock: Any = column(CLOCK, "one")
     queue_key: Any = column(np.float64, "jobs")  # smallest first, of jobs at home
     order_key: Any = column(np.float64, "jobs")  # likewise for the backfill order
     starts: Any = column(np.int64, "jobs", fill=NOBODY)  # of local jobs
