@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import bundles, job_lifecycle, rings
+from gridsched.engine import bundles, rings
 from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
@@ -19,7 +19,7 @@ from gridsched.systems.calendars.kernels import bookings, calendar, managers
 from gridsched.systems.calendars.kernels.bookings import NODE, NOWHERE, ManagerTree, Route, Status
 from gridsched.systems.calendars.kernels.processors import CAPACITY, CLOSING, Outages
 from gridsched.systems.calendars.tree import Manager, flatten
-from gridsched.systems.job_outcomes import outage_events, outages_of
+from gridsched.systems.job_outcomes import outage_events
 
 if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
@@ -31,6 +31,17 @@ _MAX_ROOM = 2**24
 
 _SEED_BITS = 2**63 - 1
 """Larger seeds would be of another type, for which the kernels would be compiled once more."""
+
+
+class Interruptions(NamedTuple):
+    """What happens to jobs and nodes besides submissions and ends."""
+
+    lifecycles: Callable[[], Lifecycles]
+    """Makes the lifecycles of the jobs, before anything happened (`job_outcomes.lifecycles_of`)."""
+    outages: RecordArray
+    """Outages of the clusters (`job_outcomes.outages_of`)."""
+    clusters: Sequence[Cluster]
+    """The clusters, which with the treatment of killed jobs."""
 
 
 class CalendarSchedule(NamedTuple):
@@ -52,14 +63,15 @@ class CalendarSchedule(NamedTuple):
     status, route
         `kernels.bookings.Status` and `Route`.
     fate, killed, extra_work, eligible_time
-        As of `JobOutcome`.
+        As of `JobOutcome`, where nodes fail, users give up or jobs wait for others.
     """
     clusters: RecordArray
     """What clusters did for each other (`kernels.bookings.CLUSTER`)."""
     segments: RecordArray
     """Executions by job, start and cluster (`kernels.bookings.SEGMENT`)."""
     counts: dict[str, int]
-    """What happened how often, see `COUNTS` and `COUNTS_OF_OUTAGES`."""
+    """What happened how often, see `COUNTS`, and `COUNTS_OF_OUTAGES` where nodes fail, users give up or jobs
+    wait for others."""
 
 
 def together(
@@ -129,8 +141,7 @@ def schedule_calendars(
     *,
     seed: int = 0,
     refusals: Sequence[bool] = (),
-    lifecycles: Lifecycles | None = None,
-    failing: Sequence[Cluster] = (),
+    interruptions: Interruptions | None = None,
 ) -> CalendarSchedule:
     """Run jobs through the calendars of a tree of managers.
 
@@ -148,11 +159,8 @@ def schedule_calendars(
     refusals : sequence of bool
         Which of the reserve requests between managers, in their order, are refused whatever the calendar
         says: a test of the two phases.
-    lifecycles : Lifecycles, optional
-        When jobs are submitted and given up, and whom they wait for, before anything happened. They are
-        independent if not given.
-    failing : sequence of Cluster
-        The clusters with their events, checkpoints and treatment of killed jobs; no nodes fail if not given.
+    interruptions : Interruptions, optional
+        What happens to jobs and nodes besides submissions and ends.
 
     Raises
     ------
@@ -161,12 +169,12 @@ def schedule_calendars(
     """
     room, segments = FIRST_ROOM, 2 * len(jobs)
     while True:
-        tree, outages = prepare(jobs, root, options, seed, refusals, room, segments, lifecycles, failing)
+        tree, outages = prepare(jobs, root, options, seed, refusals, room, segments, interruptions)
         managers.schedule(tree, outages, FOREVER)
         has_slots = not tree.calendars.tally["short"][0]
         has_segments = tree.counts["segments"][0] <= segments
         if has_slots and has_segments:
-            return _result(tree)
+            return _result(tree, outages)
         room *= 1 if has_slots else 4
         segments *= 1 if has_segments else 2
         if room > _MAX_ROOM:
@@ -184,8 +192,7 @@ def prepare(
     refusals: Sequence[bool] = (),
     room: int = FIRST_ROOM,
     segments: int = FIRST_ROOM,
-    lifecycles: Lifecycles | None = None,
-    failing: Sequence[Cluster] = (),
+    interruptions: Interruptions | None = None,
 ) -> tuple[ManagerTree, Outages | None]:
     """What the engine simulates, before the first instant.
 
@@ -198,14 +205,15 @@ def prepare(
     origin = submit // options.slots.fundamental * options.slots.fundamental
     nodes["refresh"] = np.where(nodes["shadow"] >= 0, origin, FOREVER)
     smallest = min(cluster.processors for cluster in clusters)
-    outages = _outages(failing, submit)
-    if failing:
+    outages = None
+    if interruptions is not None:
+        outages = _outages(interruptions, submit)
         # One that spans several clusters takes the checkpoints of the first
-        first = [failing[k] for k in nodes["first"]]
-        nodes["interval"] = [cluster.checkpoint_interval for cluster in first]
-        nodes["cost"] = [cluster.checkpoint_cost for cluster in first]
-    # Where nodes fail, any job of several nodes may have to span clusters
-    smallest = 1 if outages is not None else smallest
+        for node in nodes:
+            first = interruptions.clusters[node["first"]]
+            node["interval"], node["cost"] = first.checkpoint_interval, first.checkpoint_cost
+        # Where nodes fail, any job of several nodes may have to span clusters
+        smallest = 1 if len(interruptions.outages) else smallest
     requests = jobs.copy()
     requests["home"] = np.flatnonzero(nodes["size"] == 1)[jobs["home"]]
     spans = (jobs["nodes"] > smallest) & (jobs["nodes"] <= nodes["nodes"][0])
@@ -215,7 +223,6 @@ def prepare(
         requests,
         nodes,
         segments,
-        lifecycles=_copied(lifecycles or job_lifecycle.independent(jobs["submit"])),
         order=order,
         refusals=np.array(refusals, np.uint8).reshape(-1),
         seed=int(seed) & _SEED_BITS,
@@ -265,17 +272,10 @@ def _calendars(
     return calendar.allocate(levels, origin, [*rows, *chain(*shadows)], room)
 
 
-def _copied(lifecycles: Lifecycles) -> Lifecycles:
-    """The same lifecycles, for a simulation that may have to be started again."""
-    return Lifecycles(*map(np.copy, lifecycles))
-
-
-def _outages(clusters: Sequence[Cluster], begin: int) -> Outages | None:
-    """Outages from a time on, neighbours together; None where no nodes fail."""
-    given = outages_of(list(clusters))
-    if not len(given):
-        return None
-    affected = set(given["cluster"].tolist())
+def _outages(interruptions: Interruptions, begin: int) -> Outages:
+    """Outages from a time on, neighbours together, and lifecycles, before the first instant."""
+    clusters = interruptions.clusters
+    affected = set(interruptions.outages["cluster"].tolist())
     sizes = [cluster.processors if k in affected else 0 for k, cluster in enumerate(clusters)]
     capacities: RecordArray = np.zeros(len(clusters), CAPACITY)
     capacities["end"] = np.cumsum(sizes)
@@ -288,7 +288,7 @@ def _outages(clusters: Sequence[Cluster], begin: int) -> Outages | None:
         if event.kind == "maintenance"
     }
     found: list[list[int]] = []
-    for k, first, end, start, until, announced, drained in given.tolist():
+    for k, first, end, start, until, announced, drained in interruptions.outages.tolist():
         window = (k, start, until, announced) in windows
         of_cluster = int(capacities["first"][k])
         row = [of_cluster + end, k, max(announced, begin), max(start, begin), until, window, drained]
@@ -300,6 +300,7 @@ def _outages(clusters: Sequence[Cluster], begin: int) -> Outages | None:
     return bundles.allocate(
         Outages,
         {"processors": sum(sizes)},
+        lifecycles=interruptions.lifecycles(),
         closings=closings,
         events=outage_events(closings["announced"], closings["start"], closings["until"]),
         capacities=capacities,
@@ -329,7 +330,7 @@ def _check_reservations(jobs: RecordArray, nodes: int, options: Calendars) -> No
             )
 
 
-def _result(tree: ManagerTree) -> CalendarSchedule:
+def _result(tree: ManagerTree, outages: Outages | None) -> CalendarSchedule:
     """What a simulation left behind."""
     plans, requests, segments = tree.plans, tree.jobs, tree.segments[: int(tree.counts["segments"][0])]
     done = np.isin(plans["status"], (Status.DONE, Status.KILLED))
@@ -350,16 +351,20 @@ def _result(tree: ManagerTree) -> CalendarSchedule:
     }
     segments = segments[np.lexsort((segments["cluster"], segments["start"], segments["job"]))]
     counts = _counts(tree, jobs["reserved"], asked, segments)
-    lives = tree.lifecycles.jobs
-    starved = (lives["fate"] == Fate.COMPLETED) & ~done
-    jobs |= {
-        "fate": np.where(starved, int(Fate.STARVED), lives["fate"]),
-        "killed": plans["killed"],
-        "extra_work": np.where(
-            plans["first"] >= 0, (plans["done"] - jobs["run_time"]) * requests["nodes"], 0
-        ),
-        "eligible_time": lives["eligible"],
-    }
+    if outages is not None:
+        lives = outages.lifecycles.jobs
+        starved = (lives["fate"] == Fate.COMPLETED) & ~done
+        lost = np.where(plans["first"] >= 0, (plans["done"] - jobs["run_time"]) * requests["nodes"], 0)
+        jobs |= {
+            "fate": np.where(starved, int(Fate.STARVED), lives["fate"]),
+            "killed": plans["killed"],
+            "extra_work": lost,
+            "eligible_time": lives["eligible"],
+        }
+        counts |= {
+            "outage_displaced": int(tree.counts["outage_displaced"][0]),
+            "reservations_broken": int(plans["broken"].sum()),
+        }
     columns = {name: np.ascontiguousarray(values) for name, values in jobs.items()}
     return CalendarSchedule(columns, tree.clusters, segments, counts)
 
@@ -367,7 +372,7 @@ def _result(tree: ManagerTree) -> CalendarSchedule:
 def _counts(
     tree: ManagerTree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: RecordArray
 ) -> dict[str, int]:
-    """The counts of a simulation, in the order of `COUNTS` and `COUNTS_OF_OUTAGES`."""
+    """The counts of a simulation, in the order of `COUNTS`."""
     tally, counts, route = tree.calendars.tally[0], tree.counts[0], tree.plans["route"]
     together = (np.diff(segments["job"]) == 0) & (np.diff(segments["start"]) == 0)
     found = {
@@ -381,7 +386,5 @@ def _counts(
         "spanning": len(np.unique(segments["job"][1:][together])),
         "reservations_granted": granted.sum(),
         "reservations_refused": (asked & ~granted).sum(),
-        "reservations_broken": tree.plans["broken"].sum(),
     }
-    names = (*COUNTS, *COUNTS_OF_OUTAGES)
-    return {name: int(found[name] if name in found else counts[name]) for name in names}
+    return {name: int(found[name] if name in found else counts[name]) for name in COUNTS}

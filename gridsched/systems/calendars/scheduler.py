@@ -99,8 +99,8 @@ from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
 from gridsched.systems.calendars.measures import calendar_measures
 from gridsched.systems.calendars.planning import (
-    COUNTS,
     CalendarSchedule,
+    Interruptions,
     schedule_calendars,
     together,
 )
@@ -289,11 +289,7 @@ class Calendars(Scheduler):
         roots = list(clusters) if self.levels == () and len(clusters) > 1 else [self.tree(clusters)]
         nodes = np.array([reach(root) for root in roots], np.int64)[home if len(roots) > 1 else 0]
         done = self._under(roots, submission, jobs)
-        told: dict[str, Variable] = {}
-        counted = {name: done.counts[name] for name in COUNTS}
-        if needs_lifecycles(clusters, workload):
-            told, fates = _fates(submission, done)
-            counted = done.counts | fates
+        told, counted = _fates(submission, done)
         tasks = {} if all(each.unit == 1 for each in clusters) else of_tasks(done.segments["tasks"].copy())
         trade = described("cluster", _OF_CLUSTERS, done.clusters)
         return Schedule(
@@ -306,6 +302,7 @@ class Calendars(Scheduler):
             counters={
                 "managers": "; ".join(line for root in roots for line in describe(root)),
                 "parameter_slots": str(self.slots),
+                **done.counts,
                 **counted,
             },
             messages=float(done.counts["messages"]),
@@ -316,15 +313,8 @@ class Calendars(Scheduler):
     ) -> CalendarSchedule:
         """Run the jobs under a tree of managers, or those of each cluster by itself."""
         if len(roots) == 1:
-            too_large = submission.workload.processors > reach(roots[0])
-            return schedule_calendars(
-                jobs,
-                roots[0],
-                self,
-                seed=submission.seed,
-                lifecycles=lifecycles_of(submission, too_large),
-                failing=_failing(submission, roots[0]),
-            )
+            interruptions = _interruptions(submission, roots[0])
+            return schedule_calendars(jobs, roots[0], self, seed=submission.seed, interruptions=interruptions)
         parts = []
         for index in np.unique(jobs["home"]).tolist():
             own = np.flatnonzero(jobs["home"] == index)
@@ -346,22 +336,29 @@ class Calendars(Scheduler):
         return calendar_measures(run)
 
 
-def _failing(submission: Submission, root: Manager | Cluster) -> Sequence[Cluster]:
-    """The clusters of a tree with what happens to their nodes, if it has to be told; else none."""
+def _interruptions(submission: Submission, root: Manager | Cluster) -> Interruptions | None:
+    """What happens to jobs and nodes besides submissions and ends; None if nothing does."""
     clusters = submission.clusters
     if not needs_lifecycles(clusters, submission.workload):
-        return ()
+        return None
     for leaf, cluster in zip(clusters_of(root), clusters, strict=True):
         if leaf.processors != cluster.processors:
             raise ConfigurationError(
                 f"managers: cluster {leaf.name} has {leaf.processors} processors there and "
                 f"{cluster.processors} on the platform; give the clusters of the platform"
             )
-    return clusters
+    too_large = np.asarray(submission.workload.processors) > reach(root)
+    return Interruptions(
+        lifecycles=lambda: lifecycles_of(submission, too_large),
+        outages=outages_of(list(clusters)),
+        clusters=clusters,
+    )
 
 
 def _fates(submission: Submission, done: CalendarSchedule) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters with the outcomes of the jobs."""
+    """Variables and counters with the outcomes of the jobs, where it has to be said."""
+    if "fate" not in done.jobs:
+        return {}, {}
     outcomes = JobOutcome(**{each.name: done.jobs[each.name] for each in fields(JobOutcome)})
     told, counted = outcome_variables(submission.workload, outcomes)
     killed = done.jobs["status"] == Status.KILLED

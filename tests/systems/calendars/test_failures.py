@@ -20,12 +20,13 @@ from gridsched.simulation import simulate
 from gridsched.systems.calendars.kernels import bookings, managers
 from gridsched.systems.calendars.planning import (
     CalendarSchedule,
+    Interruptions,
     prepare,
     schedule_calendars,
 )
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan, clusters_of
-from gridsched.systems.job_outcomes import dependents_of
+from gridsched.systems.job_outcomes import dependents_of, outages_of
 from gridsched.verification import verify
 from gridsched.workloads.dependencies import DEPENDENCY, dependency_table
 from tests.oracles.calendars import NONE, Job, Simulation
@@ -60,16 +61,20 @@ def lifecycles_of_jobs(jobs: list[Job], reach: int) -> job_lifecycle.Lifecycles:
     return job_lifecycle.allocate(rows, *dependents_of(table, len(rows)))
 
 
-def interruptions_of(jobs: list[Job], root: Manager | Cluster) -> dict[str, Any]:
-    """Lifecycles of the jobs, and the clusters with their events."""
+def interruptions_of(jobs: list[Job], root: Manager | Cluster) -> Interruptions:
+    """Lifecycles of the jobs, and outages of the clusters."""
     clusters = clusters_of(root)
-    lifecycles = lifecycles_of_jobs(jobs, sum(cluster.processors for cluster in clusters))
-    return {"lifecycles": lifecycles, "failing": clusters}
+    return Interruptions(
+        lifecycles=lambda: lifecycles_of_jobs(jobs, sum(cluster.processors for cluster in clusters)),
+        outages=outages_of(clusters),
+        clusters=clusters,
+    )
 
 
 def run(jobs: list[Job], root: Manager | Cluster, options: Calendars = TENS, **more: Any) -> CalendarSchedule:
     """Schedule of jobs with lifecycles on clusters with events."""
-    return schedule_calendars(records(jobs), root, options, **interruptions_of(jobs, root), **more)
+    interruptions = interruptions_of(jobs, root)
+    return schedule_calendars(records(jobs), root, options, interruptions=interruptions, **more)
 
 
 def check_against_oracle(
@@ -158,13 +163,14 @@ def test_schedules_equal_the_oracle(depth: int, data: st.DataObject) -> None:
 def test_no_slot_is_overdrawn_at_any_instant(problem: Problem) -> None:
     """Nor does any processor run a job while it is out for a time that nobody knows, unless it is drained."""
     jobs, root, options, refusals, _ = problem
-    tree, outages = prepare(records(jobs), root, options, refusals=refusals, **interruptions_of(jobs, root))
-    owner = np.empty(0, np.int64) if outages is None else outages.owner
+    interruptions = interruptions_of(jobs, root)
+    tree, outages = prepare(records(jobs), root, options, refusals=refusals, interruptions=interruptions)
+    assert outages is not None
     while (now := managers.schedule(tree, outages, 1)) >= 0:
         for k in range(len(tree.clusters)):
             assert all(free >= 0 for begin, _, free in slots_of(tree, k) if begin >= now)
         running = np.flatnonzero(tree.plans["status"] == bookings.Status.RUNNING)
-        assert set(owner[owner >= 0].tolist()) <= set(running.tolist())
+        assert set(outages.owner[outages.owner >= 0].tolist()) <= set(running.tolist())
 
 
 @given(problem=problems(depth=1))

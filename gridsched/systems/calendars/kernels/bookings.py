@@ -158,6 +158,7 @@ SEGMENT = np.dtype(
 
 COUNTS = np.dtype(
     [
+        ("arrival", np.int64),  # next job to be submitted, where `job_lifecycle` does not say so
         ("turn", np.int64),  # requests so far
         ("ending", np.int64),  # entries of the heap of ends
         ("planned", np.int64),  # no planned start is earlier
@@ -188,7 +189,6 @@ class ManagerTree(NamedTuple):
 
     calendars: CalendarArrays  # a row a cluster, then the shadow calendars
     jobs: Any  # REQUEST[n], by submit time
-    lifecycles: Any  # job_lifecycle.Lifecycles of the jobs
     managers: Any  # NODE[managers], in preorder
     order: Any  # int64[managers]: those above before those below
     queues: Any  # rings.LINK[managers + n]: waiting jobs of each manager, in order of requests

@@ -1,7 +1,7 @@
 """Jobs that run in imprecise calendars: how they start and end, and what happens when their slots are over.
 
-See `kernels.managers`. Where nodes fail there are `Outages`; else None stands for them, and nothing that they
-need is compiled.
+See `kernels.managers`. Where nodes fail, users give up or jobs wait for others there are `Outages`; else None
+stands for them, and nothing that they need is compiled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from gridsched.engine import heap, rings
 from gridsched.engine.checkpoints import work_done
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import Fate, note_end, note_start
+from gridsched.engine.job_lifecycle import notify_end, notify_start
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
@@ -59,7 +59,9 @@ def _start(t: ManagerTree, o: Outages | None, j: int) -> None:
         take_processors(t, o, j)
     if plan["first"] < 0:
         plan["first"] = plan["start"]
-    note_start(t.lifecycles, j, plan["start"])
+        if o is not None:
+            o.lifecycles.jobs[j]["started"] = 1
+            notify_start(o.lifecycles, j, plan["start"])
     speed = t.managers[plan["place"]]["speed"]
     if speed != plan["speed"]:
         plan["left"] = math.ceil(plan["left"] * plan["speed"] / speed)
@@ -130,10 +132,11 @@ def stop(t: ManagerTree, o: Outages | None, j: int, now: int, work: int, holds_s
 
 
 @noinline
-def finish(t: ManagerTree, j: int, status: int, now: int, fate: int) -> None:
+def finish(t: ManagerTree, o: Outages | None, j: int, status: int, now: int) -> None:
     """Let a job that has run be done with."""
     t.plans[j]["status"] = status
-    note_end(t.lifecycles, j, now, fate)
+    if o is not None:
+        notify_end(o.lifecycles, j, now, True)
 
 
 @noinline
@@ -148,7 +151,7 @@ def complete(t: ManagerTree, o: Outages | None, now: int) -> int:
             overruns += 1
         else:
             stop(t, o, j, now, t.plans[j]["left"], True)
-            finish(t, j, Status.DONE, now, Fate.COMPLETED)
+            finish(t, o, j, Status.DONE, now)
     if o is not None:
         settle(t, o, now, False)
     return overruns
@@ -230,8 +233,9 @@ def _break_off(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
         let_wait(t, j)
     else:
         t.counts[0]["killed"] += 1
-        t.lifecycles.jobs[j]["failed"] = True
-        finish(t, j, Status.KILLED, now, Fate.COMPLETED)
+        if o is not None:
+            o.lifecycles.jobs[j]["failed"] = True
+        finish(t, o, j, Status.KILLED, now)
 
 
 @noinline

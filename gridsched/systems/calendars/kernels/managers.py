@@ -21,13 +21,15 @@ At one instant happens, in this order:
 9. jobs that became eligible or were submitted make their requests;
 10. starts.
 
-Where no nodes fail, `outages` are None, and nothing of what they need is compiled.
+Where no nodes fail, no users give up and no jobs wait for others, `outages` are None, and nothing of what
+they need is compiled.
 """
 
 from __future__ import annotations
 
 from gridsched.engine import heap, rings
 from gridsched.engine.jit import jit, noinline
+from gridsched.engine.job_lifecycle import next_of_lifecycles
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.calendars.kernels import calendar
@@ -45,8 +47,8 @@ from gridsched.systems.calendars.kernels.bookings import (
 )
 from gridsched.systems.calendars.kernels.executions import complete, overrun, start_planned
 from gridsched.systems.calendars.kernels.outages import (
+    drop_timers,
     live,
-    next_entry,
     next_event,
     place_again,
     process_events,
@@ -161,13 +163,39 @@ def _refresh(t: ManagerTree, now: int) -> None:
                 manager["refresh"] += manager["period"]
 
 
+# --- submissions ----------------------------------------------------------------------------------
+
+
+@noinline
+def _next_entry(t: ManagerTree, o: Outages | None) -> int:
+    """When a job is submitted or becomes eligible next, or its user gives up; FOREVER if never."""
+    if o is not None:
+        drop_timers(o)
+        return next_of_lifecycles(o.lifecycles)
+    arrival = t.counts[0]["arrival"]
+    return t.jobs[arrival]["submit"] if arrival < len(t.jobs) else FOREVER
+
+
+@noinline
+def _enter(t: ManagerTree, o: Outages | None, now: int) -> int:
+    """List the jobs that make their requests now in `entering`; return how many they are."""
+    if o is not None:
+        return live(t, o, now)
+    count = 0
+    while _next_entry(t, o) == now:
+        t.entering[count] = t.counts[0]["arrival"]
+        t.counts[0]["arrival"] += 1
+        count += 1
+    return count
+
+
 # --- the clock ------------------------------------------------------------------------------------
 
 
 @noinline
 def _is_over(t: ManagerTree, o: Outages | None) -> bool:
     """Whether all is done, or those who wait will never have a place."""
-    if next_entry(t) < FOREVER or t.counts[0]["ending"] > 0:
+    if _next_entry(t, o) < FOREVER or t.counts[0]["ending"] > 0:
         return False
     for m in range(len(t.managers)):
         for j in rings.items(t.queues, m):
@@ -179,7 +207,7 @@ def _is_over(t: ManagerTree, o: Outages | None) -> bool:
 @noinline
 def _next(t: ManagerTree, o: Outages | None) -> int:
     """Time of the next entry, end, planned start, split, update of shadow calendars, or event of outages."""
-    now = min(next_entry(t), t.counts[0]["planned"], calendar.next_split(t.calendars), next_event(t, o))
+    now = min(_next_entry(t, o), t.counts[0]["planned"], calendar.next_split(t.calendars), next_event(t, o))
     now = min(now, heap.first_time(t.events, t.counts[0]["ending"]))
     for m in t.order:
         now = min(now, t.managers[m]["refresh"])
@@ -195,7 +223,7 @@ def _instant(t: ManagerTree, o: Outages | None, now: int) -> None:
     overrun(t, o, now, overruns)
     if o is not None:
         process_events(t, o, now)
-    entered = live(t, now)
+    entered = _enter(t, o, now)
     if o is not None:
         place_again(t, now)
     _refresh(t, now)
@@ -203,7 +231,7 @@ def _instant(t: ManagerTree, o: Outages | None, now: int) -> None:
     for position in range(entered):
         # Some may be too large for all clusters together, or have left again
         if t.plans[t.entering[position]]["status"] == Status.ABSENT:
-            request(t, t.entering[position], now)
+            request(t, o, t.entering[position], now)
     start_planned(t, o, now)
 
 

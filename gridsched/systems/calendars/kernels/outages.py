@@ -56,7 +56,8 @@ def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
     plan["killed"] += 1
     if o.capacities[k]["requeue"] == Requeue.LOST:
-        finish(t, j, Status.GONE, now, Fate.LOST)
+        o.lifecycles.jobs[j]["fate"] = Fate.LOST
+        finish(t, o, j, Status.GONE, now)
         return
     plan["group"] = Group.KILLED if o.capacities[k]["requeue"] == Requeue.PLACE else Group.KILLED_LAST
     leave_without_place(t, j)
@@ -199,27 +200,23 @@ def _leave(t: ManagerTree, j: int) -> None:
 
 
 @noinline
-def live(t: ManagerTree, now: int) -> int:
+def live(t: ManagerTree, o: Outages, now: int) -> int:
     """Let jobs enter, and users give up; how many are in `entering`, of which some may have left again."""
     count = 0
-    while next_of_lifecycles(t.lifecycles) == now:
-        count += let_enter(t.lifecycles, now, t.entering[count:])
-        for position in range(let_give_up(t.lifecycles, now, t.todo)):
+    while next_of_lifecycles(o.lifecycles) == now:
+        count += let_enter(o.lifecycles, now, t.entering[count:])
+        for position in range(let_give_up(o.lifecycles, now, t.todo)):
             _leave(t, t.todo[position])
     return count
 
 
 @noinline
-def next_entry(t: ManagerTree) -> int:
-    """When a job is submitted or becomes eligible next, or its user gives up; FOREVER if never.
-
-    Timers of jobs to which nothing can happen any more are dropped.
-    """
-    a = t.lifecycles
+def drop_timers(o: Outages) -> None:
+    """Drop the next timers if they are of jobs to which nothing can happen any more."""
+    a = o.lifecycles
     while a.state[0]["timers"] > 0:
         item = a.timers[0]["job"]
         job = a.jobs[item % len(a.jobs)]
         if job["fate"] == Fate.COMPLETED and (item < len(a.jobs) or not job["started"]):
             break
         a.state[0]["timers"] = heap.pop(a.timers, a.state[0]["timers"])
-    return next_of_lifecycles(a)

@@ -19,6 +19,7 @@ import numpy as np
 from gridsched.engine import rings
 from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
+from gridsched.engine.job_lifecycle import Lifecycles
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
@@ -57,8 +58,9 @@ CAPACITY = np.dtype(
 
 
 class Outages(NamedTuple):
-    """Outages and processors."""
+    """Outages, processors, and the lifecycles of the jobs."""
 
+    lifecycles: Lifecycles
     closings: Any  # CLOSING[...]
     events: Any  # job_outcomes.OUTAGE_EVENT[...], of kinds `outages.Step`
     capacities: Any  # CAPACITY[clusters]

@@ -29,6 +29,7 @@ from gridsched.systems.calendars.kernels.placing import (
     place_earliest,
     search,
 )
+from gridsched.systems.calendars.kernels.processors import Outages
 
 
 @noinline
@@ -140,7 +141,7 @@ def reserve(t: ManagerTree, j: int) -> bool:
 
 
 @noinline
-def request(t: ManagerTree, j: int, now: int) -> None:
+def request(t: ManagerTree, o: Outages | None, j: int, now: int) -> None:
     """Let a job that some clusters together can run ask for a place."""
     plan = t.plans[j]
     take_turn(t, j)
@@ -153,8 +154,9 @@ def request(t: ManagerTree, j: int, now: int) -> None:
             plan["earliest"] = NOWHERE
         elif not t.queue:
             plan["status"] = Status.REFUSED
-            t.lifecycles.jobs[j]["fate"] = Fate.REJECTED
-            notify_end(t.lifecycles, j, now, False)
+            if o is not None:
+                o.lifecycles.jobs[j]["fate"] = Fate.REJECTED
+                notify_end(o.lifecycles, j, now, False)
             return
     if plan["group"] == Group.ORDINARY:
         _place_or_bump(t, j, begin, now)
