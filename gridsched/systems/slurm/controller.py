@@ -24,7 +24,18 @@ from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
-from gridsched.systems.slurm.kernels import JOB, LIMIT, NOTED, WINDOW, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.kernels import (
+    JOB,
+    LIMIT,
+    NOTED,
+    WINDOW,
+    Backfill,
+    NoPreemption,
+    Preemption,
+    Room,
+    Space,
+    Tables,
+)
 from gridsched.systems.slurm.minutes import MinuteRules, Minutes
 from gridsched.systems.slurm.parameters import SlurmParameters
 from gridsched.systems.slurm.preempting import (
@@ -32,7 +43,6 @@ from gridsched.systems.slurm.preempting import (
     NOBODY,
     PREEMPTION,
     SUSPEND,
-    PreemptionRules,
     nodes_of,
     resumable,
 )
@@ -42,8 +52,6 @@ Integers = NDArray[np.int64]
 
 MAIN, BACKFILL = 0, 1
 """Kinds of passes."""
-
-NEVER = kernels.NEVER
 
 
 Watcher = Callable[["Controller", int, int], None]
@@ -102,7 +110,7 @@ class Tickets:
         Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
     lifecycles : Lifecycles
         When they are submitted, and what else happens to them before they run.
-    preemption : PreemptionRules, optional
+    preemption : Preemption, optional
         Who preempts whom; nobody by default.
     minutes : MinuteRules, optional
         How minutes are counted, where some of the limits are of minutes.
@@ -112,7 +120,7 @@ class Tickets:
     run: Integers
     limited: Integers
     lifecycles: Lifecycles
-    preemption: PreemptionRules | None = None
+    preemption: Preemption | NoPreemption = NOBODY
     minutes: MinuteRules | None = None
 
 
@@ -281,8 +289,8 @@ class Controller:
             count=np.zeros(1, np.int64),
         )
         self.parameters, self.unit, self.latency = parameters, unit, latency
-        self.rules = tickets.preemption
-        self.preemption: Any = NOBODY if self.rules is None else self.rules.bundle(nodes)
+        self.preemption: Any = tickets.preemption
+        self.preempts = isinstance(self.preemption, Preemption)
         self.gave_way: list[tuple[int, int, int, int]] = []
         # when jobs that were preempted have left their nodes, and when (1) they may wait again
         self.preempted: list[tuple[int, int, int]] = []
@@ -344,13 +352,12 @@ class Controller:
         while self.ends and self.end[self.ends[0][1]] != self.ends[0][0]:
             heapq.heappop(self.ends)  # it was killed before
         events = self.machine.events
-        event = events[self.happened][0] if self.happened < len(events) else NEVER
+        event = events[self.happened][0] if self.happened < len(events) else FOREVER
         return min(self.due, event, *(heap[0][0] for heap in (self.ends, self.preempted) if heap))
 
     def _look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
-        due = int(job_lifecycle.next_time(self.lifecycles))
-        self.due = due if due < FOREVER else NEVER
+        self.due = int(job_lifecycle.next_time(self.lifecycles))
 
     def process_events(self, until: int) -> None:
         """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
@@ -449,7 +456,7 @@ class Controller:
     def _interrupt(self, job: int, now: int, then: RequeueName | None) -> None:
         """Let a job be killed that is off its nodes: what its last checkpoint has is done.
 
-        Then it waits again, at its place or as one that comes now, or is lost; or is held, without a word.
+        Then it waits again, at its place or as one that comes now, or is lost; None if it is held.
         """
         slept_since = self.asleep.pop(job, -1)
         if slept_since >= 0:
@@ -483,12 +490,11 @@ class Controller:
 
     def _let_go(self, now: int) -> None:
         """Let those jobs give way that a pass says."""
-        assert self.rules is not None
         done = self.preemption.counts[1]
         for job, by in zip(
             self.preemption.victims[:done].tolist(), self.preemption.by[:done].tolist(), strict=True
         ):
-            mode = int(self.rules.mode[job])
+            mode = int(self.preemption.mode[job])
             self.gave_way.append((job, by, now, mode))
             if mode == SUSPEND:
                 self._cut_short(job, now)
@@ -498,7 +504,7 @@ class Controller:
             heapq.heappush(self.preempted, (now + self.latency, 0, job))
             self._interrupt(job, now, "lost" if mode == CANCEL else None)
             if mode != CANCEL:
-                hold = self.rules.parameters.requeue_delay * self.unit
+                hold = self.parameters.requeue_delay * self.unit
                 heapq.heappush(self.preempted, (now + self.latency + hold, 1, job))
         self.preemption.counts[1] = 0
         if done:
@@ -517,8 +523,7 @@ class Controller:
         """Let suspended jobs go on that have their nodes to themselves, those of higher levels first."""
         if not self.asleep:
             return
-        assert self.rules is not None
-        record, level = self.tables.jobs["record"], self.rules.level
+        record, level = self.tables.jobs["record"], self.preemption.level
         for job in sorted(self.asleep, key=lambda each: (-level[each], record[each])):
             if resumable(self.tables, list(self.asleep), job, self.machine.nodes["cores"]):
                 slept = now - self.asleep.pop(job)
@@ -571,11 +576,11 @@ class Controller:
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
             self.tables.counts[2] = (submitted - 1) * _APART + 1
-        if self.watch is not None:
-            self.tables.jobs["plan"] = 0
+        if self.watch is None:
+            return self._make_pass(now, kind, depth)
+        self.tables.jobs["plan"] = 0
         count = self._make_pass(now, kind, depth)
-        if self.watch is not None:
-            self.watch(self, now, kind)
+        self.watch(self, now, kind)
         return count
 
     def _make_pass(self, now: int, kind: int, depth: int) -> int:
@@ -618,7 +623,7 @@ class Controller:
                     job_lifecycle.start(self.lifecycles, job, now)
                     self._look_at_lifecycles()
             self._keep(self.start[self.queue[: self.waiting]] < 0)
-        if self.rules is not None:
+        if self.preempts:
             self._let_go(now)
         return count
 
@@ -651,7 +656,7 @@ class Controller:
         unit, parameters = self.unit, self.parameters
         interval = parameters.sched_interval * unit
         begin = self.next_event()
-        if begin == NEVER:
+        if begin == FOREVER:
             return self.outcome()
         turn = max(round(unit * (1 + drift)), 1)
         origin = begin - int(phase[0] * unit)
@@ -662,16 +667,16 @@ class Controller:
         check = begin + stride - int(phase[1] * stride)
         while True:
             event = self.next_event()
-            if event == NEVER and (settled or not self.waiting) and not self._may_be_freed():
+            if event == FOREVER and (settled or not self.waiting) and not self._may_be_freed():
                 return self.outcome()  # nothing runs, and nothing that waits can ever start
-            wanted = NEVER if settled else full + interval
+            wanted = FOREVER if settled else full + interval
             if happened:
                 wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed))
-            main = origin + -(-(wanted - origin) // turn) * turn if wanted < NEVER else NEVER
-            backfill = NEVER
+            main = origin + -(-(wanted - origin) // turn) * turn if wanted < FOREVER else FOREVER
+            backfill = FOREVER
             if self.backfills and not rolling and changed // unit >= last_backfill // unit:
                 backfill = _first_from(check, turn, changed)
-            due = self.priorities.due() if self.waiting or self.minutes is not None else NEVER
+            due = self.priorities.due() if self.waiting or self.minutes is not None else FOREVER
             now = min(event, main, backfill, due)
             if settled and now in (event, due):
                 full += (now - full) // interval * interval
@@ -699,7 +704,7 @@ class Controller:
                 count = self.run_pass(now, MAIN, depth)
                 # what a pass over the whole queue does not start no other one does until something happens
                 # but that jobs may be preempted that have run for some time then
-                settled = is_full and not count and (self.rules is None or not self.tables.counts[0])
+                settled = is_full and not count and not (self.preempts and self.tables.counts[0])
                 full = now if is_full else full
                 behind = bool(self.tables.counts[NOTED])
                 if count and rolling:
@@ -784,7 +789,7 @@ def job_records(count: int) -> RecordArray:
     """Records of jobs that wait and ask for nothing yet."""
     jobs: RecordArray = np.zeros(count, JOB)
     jobs["start"] = jobs["next_task"] = jobs["array"] = -1
-    jobs["most_tasks"] = NEVER
+    jobs["most_tasks"] = FOREVER
     return jobs
 
 
@@ -806,7 +811,7 @@ def chain_tasks(jobs: RecordArray, array: Integers, most: Integers) -> None:
     """
     within = array >= 0
     jobs["array"][within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
-    jobs["most_tasks"] = np.where(within & (most > 0), most, NEVER)
+    jobs["most_tasks"] = np.where(within & (most > 0), most, FOREVER)
     tasks = np.flatnonzero(array >= 0)
     tasks = tasks[np.argsort(array[tasks], kind="stable")]
     follows = array[tasks[1:]] == array[tasks[:-1]]

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.systems.differences import Loop, StartDifference, StartDifferences
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import BACKFILL, MAIN, Controller, Outcome
 from gridsched.systems.slurm.hostlist import compress_hosts
 from gridsched.systems.slurm.kernels import CORES, GPUS, MEMORY
-from gridsched.systems.slurm.recording import RecordedJob, log_lines, milliseconds
+from gridsched.systems.slurm.recording import log_lines, milliseconds
 from gridsched.systems.slurm.replay import MILLISECONDS, Replay
 
 Integers = NDArray[np.int64]
@@ -107,10 +108,14 @@ def explain_against(
         loop=loop,
         jobs=tuple(job.identifier for job in replay.recording.jobs),
         tolerance=most / 1000,
-        same_nodes=sum(_nodes(replay, found, k) == _recorded_on(replay.recording.jobs[k]) for k in same),
+        same_nodes=sum(_nodes(replay, found, k) == replay.recording.jobs[k].where for k in same),
         never=int(((recorded < 0) & (found.start < 0)).sum()),
         differences=tuple(differences),
     )
+
+
+_Run = tuple[int, int, tuple[str, ...]]
+"""How a job runs in a schedule: from when to when [ms], and its nodes."""
 
 
 def _differences(
@@ -121,20 +126,23 @@ def _differences(
     since = {k: min(each for each in (jobs[k].start, int(found.start[k])) if each >= 0) for k in different}
     plans = _plans(replay) if different else {}
     names = {job.identifier: k for k, job in enumerate(jobs)}
+    recorded = [(job.start, job.end, job.where) for job in jobs]
+    simulated = [
+        (start, start + job.end - job.start, _nodes(replay, found, k))
+        for k, (job, start) in enumerate(zip(jobs, found.start.tolist(), strict=True))
+    ]
     made = []
     for k in sorted(different, key=lambda k: (since[k], k)):
         job, start = jobs[k], int(found.start[k])
         if job.start >= 0 and (start < 0 or job.start < start):
-            holders = _holders_of(replay, found, k)
+            holders = _holders(replay, simulated, k, job.where, job.start)
             words, named = told.get(k, ("no pass looked at it any more", []))
             why = f"here {words}"
         else:
-            holders = named = _recorded_holders(replay, found, k)
+            holders = named = _holders(replay, recorded, k, simulated[k][2], start)
             why = f"recorded: {_recorded_reason(replay, found, k, holders, plans)}"
         follows = [
-            name
-            for name in dict.fromkeys([*named, *holders])
-            if since.get(names[name], kernels.NEVER) < since[k]
+            name for name in dict.fromkeys([*named, *holders]) if since.get(names[name], FOREVER) < since[k]
         ]
         made.append(
             StartDifference(
@@ -143,18 +151,14 @@ def _differences(
                 predicted=start / 1000 if start >= 0 else -1,
                 recorded_by=PASSES[job.by] if job.start >= 0 else "",
                 predicted_by=PASSES[int(found.by[k])] if start >= 0 else "",
-                recorded_on=_recorded_on(job),
-                predicted_on=_nodes(replay, found, k),
+                recorded_on=job.where,
+                predicted_on=simulated[k][2],
                 why=why,
                 holders=tuple(holders),
                 follows=tuple(follows),
             )
         )
     return made
-
-
-def _recorded_on(job: RecordedJob) -> tuple[str, ...]:
-    return tuple(sorted(job.where))
 
 
 def _nodes(replay: Replay, found: Outcome, k: int) -> tuple[str, ...]:
@@ -165,26 +169,12 @@ def _nodes(replay: Replay, found: Outcome, k: int) -> tuple[str, ...]:
     return tuple(sorted(replay.configuration.nodes[n].name for n in found.nodes_of(k, count)))
 
 
-def _holders_of(replay: Replay, found: Outcome, k: int) -> list[str]:
-    """Jobs that in the model have nodes of a job when it started in the record."""
-    jobs = replay.recording.jobs
-    wanted, at = set(jobs[k].where), jobs[k].start
+def _holders(replay: Replay, runs: list[_Run], k: int, where: tuple[str, ...], at: int) -> list[str]:
+    """Jobs that in a schedule have nodes of a job at an instant [ms]."""
     return [
-        other.identifier
-        for o, other in enumerate(jobs)
-        if o != k
-        and 0 <= found.start[o] <= at < found.start[o] + other.end - other.start
-        and wanted & set(_nodes(replay, found, o))
-    ]
-
-
-def _recorded_holders(replay: Replay, found: Outcome, k: int) -> list[str]:
-    """Jobs that in the record have nodes of a job when it started in the model."""
-    wanted, at = set(_nodes(replay, found, k)), int(found.start[k])
-    return [
-        other.identifier
-        for o, other in enumerate(replay.recording.jobs)
-        if o != k and 0 <= other.start <= at < other.end and wanted & set(other.where)
+        replay.recording.jobs[o].identifier
+        for o, (start, end, nodes) in enumerate(runs)
+        if o != k and 0 <= start <= at < end and not set(where).isdisjoint(nodes)
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import groupby
 
 from gridsched.errors import ConfigurationError
 
@@ -60,12 +61,9 @@ def compress_hosts(hosts: Iterable[str]) -> str:
         groups.setdefault((host[: len(host) - len(digits)], len(digits)), []).append(int(digits or 0))
     parts = []
     for (prefix, width), numbers in groups.items():
-        runs: list[list[int]] = []
-        for each in sorted(numbers):
-            if runs and each == runs[-1][-1] + 1:
-                runs[-1].append(each)
-            else:
-                runs.append([each])
+        # numbers that follow each other are all as far from their places
+        ordered = groupby(enumerate(sorted(numbers)), key=lambda each: each[1] - each[0])
+        runs = [[number for _, number in run] for _, run in ordered]
         pieces = [f"{run[0]:0{width}d}" + (f"-{run[-1]:0{width}d}" if len(run) > 1 else "") for run in runs]
         inside = ",".join(pieces) if width else ""
         parts.append(f"{prefix}[{inside}]" if len(numbers) > 1 and width else f"{prefix}{inside}")

@@ -53,10 +53,6 @@ class ClusterJobs:
         For the controller.
     reasons : dict of str to int
         How many jobs were rejected why.
-    node_names : list of str
-        Names of the nodes.
-    factor : int64[...]
-        Priority of each partition.
     limits, limited
         Limits of groups and job arrays, and those that each job is subject to.
     outages : int64[..., 5]
@@ -70,8 +66,6 @@ class ClusterJobs:
     machine: SlurmCluster
     tickets: Tickets
     reasons: dict[str, int]
-    node_names: list[str]
-    factor: Integers
     limits: RecordArray
     limited: Integers
     outages: Integers
@@ -161,8 +155,6 @@ def cluster_jobs(
             lifecycles=lifecycles_of(replace(submission, workload=workload), rejected),
         ),
         reasons=reasons,
-        node_names=names,
-        factor=priority,
         limits=limits,
         limited=limited,
         outages=outages,
@@ -313,8 +305,7 @@ def _with_limits(
     """Limits with those of associations and qualities of service behind them."""
     more = of_jobs.table(safe=safe, mebibyte=_KIBIBYTES)
     checked = np.zeros(len(more), limits.dtype)
-    checked["jobs"] = np.minimum(more["jobs"], FOREVER)
-    checked["cores"] = np.minimum(more["processors"], FOREVER)
+    checked["jobs"], checked["cores"] = more["jobs"], more["processors"]
     checked["seconds"] = FOREVER
     rows = np.where(of_jobs.limited >= 0, of_jobs.limited + len(table), -1)
     return (

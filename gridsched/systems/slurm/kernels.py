@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.jit import inline, jit, noinline
-
-NEVER = 2**62
+from gridsched.engine.records import FOREVER
 
 JOB = np.dtype(
     [
@@ -54,7 +53,7 @@ AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
 LIMIT = np.dtype(
     [
         *((name, np.int64) for name in AMOUNTS),
-        ("minutes", np.int64),  # of one resource that the group may use; NEVER where that is not limited
+        ("minutes", np.int64),  # of one resource that the group may use; FOREVER where that is not limited
         ("resource", np.int64),  # which one: a place in `RESOURCES`
         ("way", np.int64),  # RUNNING, SPENT or SAFE: how it is limited
         ("spent", np.float64),  # what was used of it [s]
@@ -158,6 +157,7 @@ class Preemption(NamedTuple):
     group: Any  # int64[n]: partition or quality of service of each job
     may: Any  # uint8[groups, groups]: whether jobs of one group preempt those of another
     level: Any  # int64[n]: tier of the partition of each job, or priority of its quality of service
+    mode: Any  # int64[n]: how each is preempted: a place in `MODES`
     way: Any  # int64[n]: KEPT, KILLED or SUSPENDED: what becomes of a job that gives way
     exempt: Any  # int64[n]: seconds that a job runs at least before it is killed
     settings: Any  # int64[5]: LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE
@@ -268,7 +268,7 @@ def over_limit(t: Any, j: int) -> bool:
                 return True
         group = t.limits[which]
         amount = t.amounts[j, 1 + group["resource"]]
-        if group["minutes"] < NEVER and over_minutes(group, t.jobs[j]["asked"], amount):
+        if group["minutes"] < FOREVER and over_minutes(group, t.jobs[j]["asked"], amount):
             return True
     return False
 
@@ -283,7 +283,7 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
         for what in range(t.amounts.shape[1]):
             t.used[which, what] += sign * t.amounts[j, what]
         group = t.limits[which]
-        if group["minutes"] < NEVER:
+        if group["minutes"] < FOREVER:
             group["promised"] += sign * t.jobs[j]["promised"] * t.amounts[j, 1 + group["resource"]]
 
 
@@ -484,7 +484,7 @@ def keep_off(t: Any, r: Any, p: int, limit: int, moment: int) -> bool:
 @inline
 def after_reservations(t: Any, moment: int, resolution: int) -> int:
     """Second after the first end of a reservation from a moment on."""
-    first = NEVER
+    first = FOREVER
     for i in range(t.counts[1]):
         end = t.windows[t.known[i]]["end"]
         if end >= moment:
@@ -604,7 +604,7 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
         # the fewest that have to end, of those that have to before the horizon
         most = ended_by(t, horizon)
         if now_only or number_of_both(r.bits, r.idle[most]) < job["nodes"]:
-            return NEVER
+            return FOREVER
         while most - ended > 1:
             middle = (ended + most) // 2
             if number_of_both(r.bits, r.idle[middle]) < job["nodes"]:
@@ -667,19 +667,17 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
             if bound == 0:
                 bound = expected + 30 - expected % 30
             if expected > horizon:
-                return NEVER
+                return FOREVER
             last = which
             for i in range(other["nodes"]):
                 node = t.placed[other["first"] + i]
                 give(r.free, other, node, 1)
                 r.alone[node] -= other["whole"]
             taken += 1
-            if k < running and t.jobs[t.running[k]]["expected"] > bound + step:
-                break
-            if taken > 201:
+            if taken > 201 or (k < running and t.jobs[t.running[k]]["expected"] > bound + step):
                 break
         if last < 0:
-            return NEVER
+            return FOREVER
         if taken > 201:
             continue
         step *= 2
@@ -691,14 +689,14 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
             if expected > now:
                 return int(expected)
             return int(max(expected + b.kill_wait, now + 1))
-    return NEVER
+    return FOREVER
 
 
 @noinline
 def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job could start on the usable nodes if no other came, and on which.
 
-    NEVER if it could not, or not before the horizon. Without one this is what select/linear and
+    FOREVER if it could not, or not before the horizon. Without one this is what select/linear and
     select/cons_tres answer; with one it saves work.
     """
     job = t.jobs[j]
@@ -717,7 +715,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
         choose(t.free, r, job)
         return now
     if now_only:
-        return NEVER
+        return FOREVER
     if r.touched_since[0] != r.changes[0]:
         note_nodes(t, r, r.touched, False)
         r.touched_since[0] = r.changes[0]
@@ -726,7 +724,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     for word in range(len(r.bits)):
         count += ones(r.bits[word] & (r.fits[kind, word] | r.touched[ended, word]))
     if count < job["nodes"]:
-        return NEVER
+        return FOREVER
     unpack(r.bits, r.usable)
     suppose_now(t, r)
     return int(earliest_shared(t, r, b, j, now, horizon))
@@ -734,13 +732,13 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 
 @inline
 def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Whether a job can start now on the chosen nodes, of which nobody has to be driven out."""
+    """Whether a job can start now on the chosen nodes: nobody has to leave them."""
     return True
 
 
 @inline
 def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Whether others give way to a job that does not fit such that it can start now: nobody does."""
+    """Whether others give way to a job that does not fit, so that it can start now: nobody does."""
     return False
 
 

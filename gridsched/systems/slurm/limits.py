@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.records import RecordArray
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Owner
-from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, NEVER, RESOURCES, RUNNING, SAFE, SPENT
+from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, RESOURCES, RUNNING, SAFE, SPENT
 from gridsched.systems.slurm.priority import Shares
 
 Integers = NDArray[np.int64]
@@ -137,7 +137,7 @@ def unlimited(count: int) -> RecordArray:
     """A number of rows of limits without effect."""
     table: RecordArray = np.zeros(count, LIMIT)
     for name in (*AMOUNTS, "minutes"):
-        table[name] = NEVER
+        table[name] = FOREVER
     return table
 
 

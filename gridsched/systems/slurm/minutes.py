@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import FOREVER
 from gridsched.systems.slurm import kernels
-from gridsched.systems.slurm.kernels import NEVER, RUNNING, Tables
+from gridsched.systems.slurm.kernels import RUNNING, Tables
 from gridsched.systems.slurm.parameters import SlurmParameters
 from gridsched.systems.slurm.priority import Priorities, Resets, Usage
 
@@ -74,9 +75,9 @@ class Minutes(Usage):
         self.inner, self.rules, self.tables = inner, rules, tables
         self.counts = parameters.priority_type == "multifactor"
         if not self.counts:
-            self.next = NEVER
+            self.next = FOREVER
         jobs, limits = tables.jobs, tables.limits
-        self.fades = ~np.resize(rules.keeps, len(limits)) & (limits["minutes"] < NEVER)
+        self.fades = ~np.resize(rules.keeps, len(limits)) & (limits["minutes"] < FOREVER)
         if rules.resets.period == "now":
             limits["spent"] = 0
         # time limits are whole minutes
@@ -85,7 +86,7 @@ class Minutes(Usage):
         jobs["promise"] = self.whole * rules.factor
         self.left = self.whole.copy()
         limited = tables.limited
-        self.limited = np.where((limited >= 0) & (limits["minutes"][limited] < NEVER), limited, -1)
+        self.limited = np.where((limited >= 0) & (limits["minutes"][limited] < FOREVER), limited, -1)
 
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks]."""
@@ -159,19 +160,19 @@ class Minutes(Usage):
             return []
         limits = self.tables.limits
         spent = (limits["spent"] / 60).astype(np.int64)
-        over = (limits["way"] != RUNNING) & (limits["minutes"] < NEVER) & (spent >= limits["minutes"])
+        over = (limits["way"] != RUNNING) & (limits["minutes"] < FOREVER) & (spent >= limits["minutes"])
         jobs = np.array(sorted(self.since), np.int64)
         rows, which, amount = self._rows(jobs)
         return [int(job) for job in np.unique(jobs[which[over[rows] & (amount > 0)]])]
 
     def may_free(self, waiting: Integers) -> bool:
         """Whether a waiting job is over a limit, and is not once enough has decayed or is forgotten."""
-        if not self.counts or (self.decay == 1 and self.reset == NEVER):
+        if not self.counts or (self.decay == 1 and self.reset == FOREVER):
             return False
         held = [int(job) for job in waiting if kernels.over_limit(self.tables, job)]
         spent = self.tables.limits["spent"]
         kept = spent.copy()
-        spent[self.fades if self.reset == NEVER else slice(None)] = 0
+        spent[self.fades if self.reset == FOREVER else slice(None)] = 0
         freed = any(not kernels.over_limit(self.tables, job) for job in held)
         spent[:] = kept
         return freed

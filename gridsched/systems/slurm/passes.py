@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine.jit import jit, noinline
+from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.engine.type_dispatch import ModuleDispatch
 from gridsched.systems.slurm import kernels, preemption
 from gridsched.systems.slurm.kernels import (
     BITS,
-    NEVER,
     NOTED,
     Backfill,
     NoPreemption,
@@ -141,12 +141,12 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             if moment > now + b.window:
                 return NEITHER
         later = usable_at(t, s, r, b, j, now, moment)
-        begin = NEVER
+        begin = FOREVER
         if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
             # what begins after `later` is not looked at: the job is tried then
-            horizon = max(later, now) if later and not no_plan else NEVER
+            horizon = max(later, now) if later and not no_plan else FOREVER
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
-        if begin == NEVER:
+        if begin == FOREVER:
             if later and not no_plan:
                 continue
             return NEITHER
@@ -249,7 +249,7 @@ def backfill_pass(
         done = test_job(t, s, r, b, p, j, now)
         if a >= 0 and done != STARTED:
             # tasks behind one that got no plan are not tried
-            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else NEVER
+            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else FOREVER
         if done == STARTED:
             started[count] = j
             count += 1

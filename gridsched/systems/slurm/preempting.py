@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -26,12 +25,25 @@ PREEMPTION = np.dtype([("job", np.int64), ("by", np.int64), ("time", np.int64), 
 """A job gave way to another one at a time [ticks], in a mode: a place in `MODES`."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PreemptionRules:
-    """Who may preempt whom.
+def preemption_arrays(
+    parameters: SlurmParameters,
+    nodes: int,
+    *,
+    group: Integers,
+    may: NDArray[np.uint8],
+    level: Integers,
+    mode: Integers,
+    exempt: Integers,
+) -> Preemption:
+    """Arrays for passes on so many nodes.
 
     Parameters
     ----------
+    parameters : SlurmParameters
+        Parameters of the scheduler: how nodes are selected, the order of candidates, and how long a job waits
+        until it has others killed once more.
+    nodes : int
+        How many nodes there are.
     group : int64[n]
         Group of each job: its partition, or its quality of service.
     may : uint8[g, g]
@@ -42,65 +54,56 @@ class PreemptionRules:
         Treatment of each job that is preempted: a place in `MODES`.
     exempt : int64[n]
         Seconds that each job runs at least before it is requeued or cancelled.
-    parameters : SlurmParameters
-        Parameters of the scheduler: how nodes are selected, the order of candidates, how long a job waits
-        until it has others killed once more, and how long a requeued job is held.
     """
-
-    group: Integers
-    may: NDArray[np.uint8]
-    level: Integers
-    mode: Integers
-    exempt: Integers
-    parameters: SlurmParameters
-
-    def bundle(self, nodes: int) -> Preemption:
-        """Arrays for passes on so many nodes."""
-        jobs, parameters = len(self.group), self.parameters
-        settings = (
-            parameters.select_type == "linear",
-            parameters.preempt_youngest_first,
-            parameters.preempt_strict_order,
-            parameters.preempt_reorder_count,
-            parameters.kill_wait + parameters.message_timeout,
-        )
-        return Preemption(
-            group=np.ascontiguousarray(self.group, np.int64),
-            may=np.ascontiguousarray(self.may, np.uint8),
-            level=np.ascontiguousarray(self.level, np.int64),
-            way=_WAYS[self.mode],
-            exempt=np.ascontiguousarray(self.exempt, np.int64),
-            settings=np.array(settings, np.int64),
-            suspended=np.zeros(jobs, np.uint8),
-            again=np.zeros(jobs, np.int64),
-            candidates=np.zeros(jobs, np.int64),
-            overlap=np.zeros(jobs, np.int64),
-            idle=np.zeros(nodes, np.uint8),
-            busy=np.zeros(nodes, np.int64),
-            chosen=np.zeros(nodes, np.int64),
-            victims=np.zeros(jobs, np.int64),
-            by=np.zeros(jobs, np.int64),
-            counts=np.zeros(3, np.int64),
-        )
+    jobs = len(group)
+    settings = (
+        parameters.select_type == "linear",
+        parameters.preempt_youngest_first,
+        parameters.preempt_strict_order,
+        parameters.preempt_reorder_count,
+        parameters.kill_wait + parameters.message_timeout,
+    )
+    return Preemption(
+        group=np.ascontiguousarray(group, np.int64),
+        may=np.ascontiguousarray(may, np.uint8),
+        level=np.ascontiguousarray(level, np.int64),
+        mode=np.ascontiguousarray(mode, np.int64),
+        way=_WAYS[mode],
+        exempt=np.ascontiguousarray(exempt, np.int64),
+        settings=np.array(settings, np.int64),
+        suspended=np.zeros(jobs, np.uint8),
+        again=np.zeros(jobs, np.int64),
+        candidates=np.zeros(jobs, np.int64),
+        overlap=np.zeros(jobs, np.int64),
+        idle=np.zeros(nodes, np.uint8),
+        busy=np.zeros(nodes, np.int64),
+        chosen=np.zeros(nodes, np.int64),
+        victims=np.zeros(jobs, np.int64),
+        by=np.zeros(jobs, np.int64),
+        counts=np.zeros(3, np.int64),
+    )
 
 
 NOBODY = NoPreemption(nothing=np.zeros(0, np.int64))
 """Nobody is preempted."""
 
 
-def preemption_rules(
+def preemption_of(
     parameters: SlurmParameters,
+    nodes: int,
     partition: Integers,
     tier: Integers,
     modes: Sequence[PreemptMode],
     quality: Sequence[str],
-) -> PreemptionRules | None:
-    """Who preempts whom; none without preemption.
+) -> Preemption | NoPreemption:
+    """Who preempts whom on so many nodes.
 
     Parameters
     ----------
     parameters : SlurmParameters
         Parameters of the scheduler.
+    nodes : int
+        How many nodes there are.
     partition : int64[n]
         Place of the partition of each job.
     tier : int64[p]
@@ -111,7 +114,7 @@ def preemption_rules(
         Name of the quality of service of each job.
     """
     if parameters.preempt_type == "none":
-        return None
+        return NOBODY
     longest = parameters.preempt_exempt_time
     if parameters.preempt_type == "partition_prio":
         group, level = partition.astype(np.int64), tier
@@ -128,13 +131,14 @@ def preemption_rules(
         np.fill_diagonal(may, False)
         ways = [each.preempt_mode or parameters.preempt_mode for each in known]
         exempt = [longest if each.preempt_exempt_time is None else each.preempt_exempt_time for each in known]
-    return PreemptionRules(
+    return preemption_arrays(
+        parameters,
+        nodes,
         group=group,
         may=may.astype(np.uint8),
         level=level[group],
         mode=np.array([MODES.index(each) for each in ways], np.int64)[group],
         exempt=np.array(exempt, np.int64)[group],
-        parameters=parameters,
     )
 
 

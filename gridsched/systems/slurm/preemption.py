@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine.jit import inline, noinline
+from gridsched.engine.records import FOREVER
 from gridsched.systems.slurm.kernels import (
     CORES,
     GPUS,
@@ -22,7 +23,6 @@ from gridsched.systems.slurm.kernels import (
     KILLED,
     LINEAR,
     MEMORY,
-    NEVER,
     PATIENCE,
     REORDERED,
     STRICT,
@@ -184,7 +184,7 @@ def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
         p.overlap[i] = 0
         if i < last and not p.settings[STRICT]:
             p.overlap[i] = on_chosen(t, r, j, other)
-    p.overlap[last] = NEVER
+    p.overlap[last] = FOREVER
     for i in range(1, count):
         other, overlap, place = p.candidates[i], p.overlap[i], i
         while place > 0 and p.overlap[place - 1] < overlap:
@@ -194,8 +194,8 @@ def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
 
 
 @noinline
-def kill_for(t: Any, r: Any, p: Any, j: int) -> int:
-    """select/cons_tres: candidates are killed in order until the job fits; KILLED or KEPT.
+def killed_for(t: Any, r: Any, p: Any, j: int) -> int:
+    """select/cons_tres: candidates to be killed, in order until the job fits; KILLED or KEPT.
 
     They are put into another order up to some times, so that fewer are killed.
     """
@@ -235,9 +235,9 @@ def suppose_suspended(t: Any, r: Any, p: Any, below: int) -> int:
 
 
 @noinline
-def suspend_for(t: Any, r: Any, p: Any, j: int) -> int:
-    """select/cons_tres: candidates are suspended, of higher levels only if need be; SUSPENDED or KEPT."""
-    below = NEVER
+def suspended_for(t: Any, r: Any, p: Any, j: int) -> int:
+    """select/cons_tres: candidates to be suspended, of higher levels only if need be; SUSPENDED or KEPT."""
+    below = FOREVER
     highest = suppose_suspended(t, r, p, below)
     if highest < 0 or not would_fit(t, r, p, j):
         return KEPT
@@ -287,9 +287,9 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     if p.settings[LINEAR]:
         how = take_whole_nodes(t, r, p, j)
     else:
-        how = suspend_for(t, r, p, j)
+        how = suspended_for(t, r, p, j)
         if how == KEPT:
-            how = kill_for(t, r, p, j)
+            how = killed_for(t, r, p, j)
     if how == KILLED and now < p.again[j]:
         p.counts[VICTIMS] = before
     elif how == KILLED:
@@ -308,7 +308,7 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 @noinline
 def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job could start on the usable nodes if those that may give way did, and on which."""
-    p.counts[TAKES] = 0
+    p.counts[TAKES] = p.counts[CANDIDATES] = 0
     unpack(r.bits, r.usable)
     suppose(t, r, p)
     fits = would_fit(t, r, p, j)
@@ -317,8 +317,6 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
             leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
         fits = would_fit(t, r, p, j)
         p.counts[TAKES] = 1 if fits else 0
-    elif not fits:
-        p.counts[CANDIDATES] = 0
     if fits:
         choose(r.free, r, t.jobs[j])
         for k in range(t.jobs[j]["nodes"]):
@@ -327,15 +325,15 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
                 return now + 1
         return now
     if now_only:
-        return NEVER
+        return FOREVER
     for i in range(p.counts[CANDIDATES]):
         r.off[p.candidates[i]] = 1
-    found = NEVER
+    found = FOREVER
     if t.jobs[j]["whole"] == 0:
         found = earliest_shared(t, r, b, j, now, horizon)
     else:
         k = next_on(t, r, 0)
-        while k < t.counts[0] and found == NEVER and t.jobs[t.running[k]]["expected"] <= horizon:
+        while k < t.counts[0] and found == FOREVER and t.jobs[t.running[k]]["expected"] <= horizon:
             leave_out(t, r, p, t.running[k], False)
             if would_fit(t, r, p, j):
                 choose(r.free, r, t.jobs[j])

@@ -17,10 +17,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.records import RecordArray
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, USE_PARENT, Accounting, Owner, usage_factors
-from gridsched.systems.slurm.kernels import NEVER
 from gridsched.systems.slurm.parameters import ResetPeriod, SlurmParameters
 
 Integers = NDArray[np.int64]
@@ -46,7 +45,7 @@ class Resets:
     zone: str = "UTC"
 
     def after(self, second: int) -> int:
-        """The first one after a second; NEVER without one.
+        """The first one after a second; FOREVER without one.
 
         Raises
         ------
@@ -54,7 +53,7 @@ class Resets:
             If there is no such time zone.
         """
         if self.period in ("none", "now"):
-            return NEVER
+            return FOREVER
         try:
             zone = ZoneInfo(self.zone)
         except (KeyError, ValueError, OSError) as error:
@@ -102,7 +101,7 @@ class Priorities:
 
     def due(self) -> int:
         """When priorities change next [ticks]."""
-        return NEVER
+        return FOREVER
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""

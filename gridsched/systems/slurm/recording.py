@@ -63,7 +63,6 @@ class RecordedJob:
     end: int
     by: int
     where: tuple[str, ...]
-    initial_priority: float
     failed: bool = False
     eligible: int = -1
     released: int = -1
@@ -226,8 +225,7 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> Recor
         start=start,
         end=_instant(row["done_ms"], end),
         by=BACKFILL if row.get("by") == "backfill" else MAIN,
-        where=tuple(expand_hosts(row["nodelist"])) if start >= 0 else (),
-        initial_priority=float(row.get("prio_submit") or 0),
+        where=tuple(sorted(expand_hosts(row["nodelist"]))) if start >= 0 else (),
         failed=row.get("state", "").split(" ")[0] in _FAILED,
         eligible=_instant(row.get("eligible", ""), -1) if "begin" in extra else -1,
         released=log.released.get(number, -1),

@@ -22,7 +22,6 @@ from gridsched.systems.job_outcomes import dependents_of
 from gridsched.systems.slurm.accounts import Accounting, Owner, read_accounting, read_usage, usage_factors
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
-    NEVER,
     Controller,
     Outcome,
     SlurmCluster,
@@ -34,7 +33,7 @@ from gridsched.systems.slurm.controller import (
 from gridsched.systems.slurm.kernels import NODE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.minutes import MinuteRules
-from gridsched.systems.slurm.preempting import preemption_rules
+from gridsched.systems.slurm.preempting import preemption_of
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
 from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
@@ -63,7 +62,7 @@ class LoggedPriorities(Priorities):
 
     def due(self) -> int:
         """When priorities change next [ticks]."""
-        return self.log[self.next][0] if self.next < len(self.log) else NEVER
+        return self.log[self.next][0] if self.next < len(self.log) else FOREVER
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
@@ -268,8 +267,9 @@ class Replay:
                 ),
                 resets=Resets(period=self.scheduler.priority_usage_reset_period),
             )
-        rules = preemption_rules(
+        preemption = preemption_of(
             self.scheduler,
+            len(machine.nodes),
             records["partition"],
             machine.tier,
             [each.preempt_mode or self.scheduler.preempt_mode for each in partitions],
@@ -282,7 +282,7 @@ class Replay:
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
                 lifecycles=self._lifecycles(),
-                preemption=rules,
+                preemption=preemption,
                 minutes=minutes,
             ),
             self.scheduler,
@@ -390,7 +390,7 @@ class Replay:
         """How near starts are to recorded ones: parts within 0.2, 1, 3 s; mean waits [s]; swapped pairs."""
         real = np.array([job.start for job in self.recording.jobs], np.int64)
         away = np.abs(outcome.start - real)
-        away[(outcome.start < 0) & (real >= 0)] = NEVER
+        away[(outcome.start < 0) & (real >= 0)] = FOREVER
         ran = np.flatnonzero((real >= 0) & (outcome.start >= 0))
         starts, real = outcome.start[ran], real[ran]
         submit = np.array([self.recording.jobs[k].submit for k in ran], np.int64)
@@ -398,8 +398,7 @@ class Replay:
         before, after = real[here] - real[there], starts[here] - starts[there]
         swapped = (before * after < 0) & (np.abs(before) > 500) & (np.abs(after) > 500)
         same = [
-            tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes))
-            == tuple(sorted(job.where))
+            tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes)) == job.where
             for k, job in enumerate(self.recording.jobs)
             if job.start >= 0
         ]

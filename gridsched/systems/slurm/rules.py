@@ -11,25 +11,29 @@ from numpy.typing import NDArray
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.results import Variable
 from gridsched.systems.slurm.controller import Outcome
-from gridsched.systems.slurm.preempting import CANCEL, MODES, REQUEUE, SUSPEND, PreemptionRules
+from gridsched.systems.slurm.kernels import NoPreemption, Preemption
+from gridsched.systems.slurm.preempting import CANCEL, MODES, REQUEUE, SUSPEND
 
 Integers = NDArray[np.int64]
 
-IssuedForecasts = Sequence[tuple[Integers, PreemptionRules | None, Outcome]]
+Preempted = Sequence[tuple[Integers, Preemption | NoPreemption, Outcome]]
 """For each cluster its jobs, who may preempt whom among them, and their outcomes."""
 
 
-def preemption_variables(told: IssuedForecasts, jobs: int) -> dict[str, Variable]:
-    """Who preempted whom among so many jobs, when and how, and who may; nothing without preemption."""
+def preemption_variables(told: Preempted, jobs: int, hold: int) -> dict[str, Variable]:
+    """Who preempted whom among so many jobs, when and how, and who may; nothing without preemption.
+
+    Requeued jobs are held for `hold` seconds.
+    """
     rows: list[Integers] = []
     pairs: list[Integers] = []
     group, exempt = np.full(jobs, -1, np.int64), np.zeros(jobs, np.int64)
     groups = 0
     for own, rules, outcome in told:
-        if rules is None:
+        if not isinstance(rules, Preemption):
             continue
         done = outcome.preemptions
-        until = done["time"] + np.where(done["mode"] == REQUEUE, rules.parameters.requeue_delay, 0)
+        until = done["time"] + np.where(done["mode"] == REQUEUE, hold, 0)
         rows.append(np.stack([own[done["job"]], own[done["by"]], done["time"], done["mode"], until], axis=1))
         pairs.append(np.argwhere(rules.may).astype(np.int64) + groups)
         group[own], exempt[own] = rules.group + groups, rules.exempt

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
+from gridsched.platform import Cluster
 from gridsched.results import SEGMENT
 from gridsched.systems.node_records import ASKED_NAMES, ClusterNodes, NodeUse, times_of
 from gridsched.systems.slurm.controller import Outcome
@@ -84,7 +85,7 @@ def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> 
     return devices
 
 
-def node_use(run: SlurmRun) -> NodeUse:
+def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
     """What the jobs of a cluster had of its nodes."""
     records, machine = run.jobs.tickets.jobs, run.jobs.machine
     asked = {name: np.zeros(len(records), np.int64) for name in ASKED_NAMES}
@@ -93,7 +94,7 @@ def node_use(run: SlurmRun) -> NodeUse:
     return NodeUse(
         site=ClusterNodes(
             nodes=machine.nodes,
-            names=run.jobs.node_names,
+            names=cluster.node_names,
             allowed=machine.reach != 0,
             events=machine.events,
             windows=machine.windows,

@@ -33,7 +33,7 @@ from gridsched.systems.slurm.controller import Controller, Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs, owners_of
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.parameters import SlurmParameters
-from gridsched.systems.slurm.preempting import MODES, preemption_rules
+from gridsched.systems.slurm.preempting import MODES, preemption_of
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
 from gridsched.systems.slurm.rules import preemption_variables, preemption_violations
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
@@ -115,16 +115,16 @@ class Slurm(SlurmParameters, Scheduler):
             phase = rng.random(3)
             if len(own):
                 runs.append((index, cluster, own, self._run(submission, cluster, own, index, phase)))
-        columns = {name: np.full(number, NO_TIME, np.int64) for name in ("start", "end", "by")}
-        columns["fate"] = np.full(number, int(Fate.REJECTED), np.int64)
-        columns |= {name: np.zeros(number, np.int64) for name in ("eligible", "killed", "extra")}
+        rejected = {"start": NO_TIME, "end": NO_TIME, "by": NO_TIME, "fate": int(Fate.REJECTED)}
+        rejected |= {"eligible": 0, "killed": 0, "extra": 0}
+        columns = {name: np.full(number, value, np.int64) for name, value in rejected.items()}
         reasons: dict[str, int] = {}
         shared = sum(run.jobs.shared_gpus for *_, run in runs)
         for _, _, own, run in runs:
             for name, column in columns.items():
                 column[own] = run.end_time if name == "end" else getattr(run.outcome, name)
             reasons = add_counts(reasons, run.jobs.reasons)
-        uses = [(index, cluster, own, node_use(run)) for index, cluster, own, run in runs]
+        uses = [(index, cluster, own, node_use(run, cluster)) for index, cluster, own, run in runs]
         segments: RecordArray = np.concatenate([run.segments for *_, run in runs])
         segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
         size = np.asarray(workload.processors, np.int64)
@@ -148,7 +148,9 @@ class Slurm(SlurmParameters, Scheduler):
                 **node_variables(uses, clusters, number),
                 **told,
                 **preemption_variables(
-                    [(own, run.jobs.tickets.preemption, run.outcome) for _, _, own, run in runs], number
+                    [(own, run.jobs.tickets.preemption, run.outcome) for _, _, own, run in runs],
+                    number,
+                    self.requeue_delay,
                 ),
                 "started_by": (
                     "job",
@@ -200,9 +202,6 @@ class Slurm(SlurmParameters, Scheduler):
             accounting=self.accounting if self.enforce_limits else None,
             safe=self.safe_limits,
         )
-        if self.partition_factors is not None:
-            factor = [self.partition_factors.get(each.number, 1) for each in cluster.partitions] or [1]
-            jobs = replace(jobs, factor=np.array(factor, np.int64))
         workload = submission.workload.select(own)
         owners = owners_of(workload)
         resets = Resets(
@@ -211,8 +210,9 @@ class Slurm(SlurmParameters, Scheduler):
             zone=workload.time_zone or "UTC",
         )
         modes = self.partition_preempt_modes or {}
-        rules = preemption_rules(
+        preemption = preemption_of(
             self,
+            len(jobs.machine.nodes),
             jobs.tickets.jobs["partition"],
             jobs.machine.tier,
             [modes.get(each.number, self.preempt_mode) for each in cluster.partitions] or [self.preempt_mode],
@@ -226,25 +226,34 @@ class Slurm(SlurmParameters, Scheduler):
                 begin=int(workload.submit_time[0]),
                 resets=resets,
             )
-        jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=rules, minutes=minutes))
-        priorities = self._priorities(workload, owners, jobs, resets)
+        jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=preemption, minutes=minutes))
+        priorities = self._priorities(workload, cluster, owners, jobs, resets)
         controller = Controller(jobs.machine, jobs.tickets, self, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
 
     def _priorities(
-        self, workload: Workload, owners: Sequence[Owner], jobs: ClusterJobs, resets: Resets
+        self,
+        workload: Workload,
+        cluster: Cluster,
+        owners: Sequence[Owner],
+        jobs: ClusterJobs,
+        resets: Resets,
     ) -> Priorities:
         """Where the priorities of the jobs of a cluster come from."""
         records, nice = jobs.tickets.jobs, nice_of(workload)
         weighed = any(getattr(self, name) for name in vars(self) if name.startswith("priority_weight_"))
         if self.priority_type == "basic" or not (weighed or nice.any()):
             return FirstCome(len(workload), nice=nice)
+        known = self.partition_factors
+        factor = [
+            each.priority if known is None else known.get(each.number, 1) for each in cluster.partitions
+        ]
         return Multifactor(
             self,
             records,
             owners,
             _tree(self, owners),
-            factor=jobs.factor,
+            factor=np.array(factor or [1], np.int64),
             nice=nice,
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             nodes=jobs.machine.nodes,

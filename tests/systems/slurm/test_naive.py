@@ -11,15 +11,15 @@ from gridsched.engine.records import FOREVER
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import (
     BACKFILL,
-    NEVER,
     Controller,
     SlurmCluster,
     Tickets,
     chain_tasks,
     job_records,
 )
+from gridsched.systems.slurm.kernels import NoPreemption, Preemption
 from gridsched.systems.slurm.minutes import MinuteRules
-from gridsched.systems.slurm.preempting import MODES, PreemptionRules
+from gridsched.systems.slurm.preempting import MODES, NOBODY, preemption_arrays
 from gridsched.systems.slurm.priority import Priorities, Resets
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
@@ -163,12 +163,12 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     )
     limits = np.zeros(len(cluster.limits) + len(cluster.array_limits), kernels.LIMIT)
     for name in ("jobs", "processors", "nodes", "memory", "gpus", "minutes"):
-        limits[name] = NEVER
+        limits[name] = FOREVER
     ways = {"running": kernels.RUNNING, "spent": kernels.SPENT, "safe": kernels.SAFE}
     for k, limit in enumerate(cluster.limits):
-        limits[k]["jobs"] = min(limit.jobs, NEVER)
-        limits[k]["processors"] = min(limit.cores, NEVER)
-        limits[k]["minutes"] = min(limit.minutes, NEVER)
+        limits[k]["jobs"] = min(limit.jobs, FOREVER)
+        limits[k]["processors"] = min(limit.cores, FOREVER)
+        limits[k]["minutes"] = min(limit.minutes, FOREVER)
         limits[k]["resource"] = kernels.RESOURCES.index(limit.resource)
         limits[k]["way"], limits[k]["spent"] = ways[limit.way], limit.before
     for k, most_tasks in enumerate(cluster.array_limits.values(), len(cluster.limits)):
@@ -206,7 +206,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             run=np.array([job.run for job in jobs]),
             limited=limited,
             lifecycles=lifecycles_of(jobs),
-            preemption=rules_of(cluster.rules),
+            preemption=preemption_of(cluster.rules, len(nodes)),
             minutes=minutes_of(jobs, cluster, len(limits)) if cluster.calculations else None,
         ),
         Slurm(
@@ -222,6 +222,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_min_prio_reserve=int(cluster.least_priority),
             bf_min_age_reserve=cluster.least_age,
             kill_wait=cluster.kill_wait,
+            requeue_delay=cluster.rules.hold if cluster.rules else 120,
             safe_limits=all(limit.way != "spent" for limit in cluster.limits),
             priority_calc_period=cluster.calculations[0] if cluster.calculations else 300,
             priority_decay_half_life=0 if cluster.half_life == float("inf") else int(cluster.half_life),
@@ -253,7 +254,7 @@ class Once(Resets):
     """What was used is forgotten at given instants."""
 
     def after(self, second: int) -> int:
-        return min((each for each in given_resets if each > second), default=NEVER)
+        return min((each for each in given_resets if each > second), default=FOREVER)
 
 
 given_resets: list[int] = []
@@ -272,28 +273,29 @@ def minutes_of(jobs: list[naive.Job], cluster: naive.Cluster, limits: int) -> Mi
     )
 
 
-def rules_of(rules: naive.Rules | None) -> PreemptionRules | None:
+def preemption_of(rules: naive.Rules | None, nodes: int) -> Preemption | NoPreemption:
     """The same for the package."""
     if rules is None:
-        return None
+        return NOBODY
     groups = max(rules.group) + 1
     may = [[(a, b) in rules.may for b in range(groups)] for a in range(groups)]
     modes = {"keep": "off", "kill": "requeue", "cancel": "cancel", "suspend": "suspend"}
-    return PreemptionRules(
+    parameters = Slurm(
+        select_type="linear" if rules.linear else "cons_tres",
+        preempt_youngest_first=rules.youngest,
+        preempt_strict_order=rules.strict,
+        preempt_reorder_count=rules.reorder,
+        kill_wait=rules.patience,
+        message_timeout=0,
+    )
+    return preemption_arrays(
+        parameters,
+        nodes,
         group=np.array(rules.group),
         may=np.array(may, np.uint8),
         level=np.array(rules.level),
         mode=np.array([MODES.index(modes[way]) for way in rules.way]),
         exempt=np.array(rules.exempt),
-        parameters=Slurm(
-            select_type="linear" if rules.linear else "cons_tres",
-            preempt_youngest_first=rules.youngest,
-            preempt_strict_order=rules.strict,
-            preempt_reorder_count=rules.reorder,
-            kill_wait=rules.patience,
-            message_timeout=0,
-            requeue_delay=rules.hold,
-        ),
     )
 
 

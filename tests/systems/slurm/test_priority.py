@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from gridsched.engine.nodes.records import NODE
+from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association, Quality
-from gridsched.systems.slurm.controller import NEVER, job_records
+from gridsched.systems.slurm.controller import job_records
 from gridsched.systems.slurm.parameters import ResetPeriod
 from gridsched.systems.slurm.priority import Multifactor, Resets, Shares
 from gridsched.systems.slurm.scheduler import Slurm
@@ -195,7 +196,7 @@ def test_what_was_used_is_forgotten_at_the_beginning_of_periods(zone: str) -> No
         expected = [day for day in days if begins(datetime(day.year, day.month, day.day))]
         assert [each.date() for each in hours] == expected[: len(hours)]
         assert len(hours) >= len(expected) - 1
-    assert Resets().after(0) == Resets(period="now").after(0) == NEVER
+    assert Resets().after(0) == Resets(period="now").after(0) == FOREVER
     with pytest.raises(ConfigurationError, match="time zone 'Mars'"):
         Resets(period="daily", zone="Mars").after(0)
 
