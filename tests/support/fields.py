@@ -1,4 +1,4 @@
-"""Several fields of a result at once."""
+"""Several fields of one result, compared at once."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 
-def field(source: Any, name: str) -> Any:
-    """A field in plain numbers: a variable or attribute of a dataset, a value of a mapping or an object."""
-    if isinstance(source, xr.Dataset):
-        found = source[name].values if name in source.variables else source.attrs[name]
-    elif isinstance(source, Mapping | np.ndarray | np.void):
-        found = source[name]
-    else:
-        found = getattr(source, name)
-    return plain(found)
-
-
 def plain(value: Any) -> Any:
-    """Arrays and numbers of NumPy as lists and numbers of Python."""
-    values = value.values if isinstance(value, xr.DataArray) else value
-    return values.tolist() if isinstance(values, np.ndarray | np.generic) else values
+    """Arrays as lists, those without dimensions as single values; all else as it is."""
+    if isinstance(value, xr.DataArray | pd.Series | pd.Index):
+        value = value.to_numpy()
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def assert_fields(source: Any, /, **expected: Any) -> None:
-    """The fields of these names are as expected."""
-    found = {name: (field(source, name), plain(value)) for name, value in expected.items()}
-    different = {name: values for name, values in found.items() if values[0] != values[1]}
-    assert not different, f"found and expected: {different}"
+def field(found: Any, name: str) -> Any:
+    """A variable of a dataset, column of a table or of records, value of a mapping, or else an attribute."""
+    names: Any = found if isinstance(found, Mapping | pd.Series | pd.DataFrame) else ()
+    if isinstance(found, np.ndarray | np.void):
+        names = found.dtype.names or ()
+    return found[name] if name in names else getattr(found, name)
+
+
+def assert_fields(found: Any, /, **expected: Any) -> None:
+    """The fields have exactly these values.
+
+    Arrays are compared as lists, NaN equals NaN, and all that differs is shown at once.
+    """
+    wrong = {}
+    for name, wanted in expected.items():
+        value, wanted = plain(field(found, name)), plain(wanted)
+        if not (value == wanted or (value is not None and value != value and wanted != wanted)):
+            wrong[name] = f"found {value!r}, expected {wanted!r}"
+    assert not wrong, wrong
