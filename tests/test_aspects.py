@@ -102,7 +102,9 @@ def test_each_row_is_a_run_without_one_of_it() -> None:
         wait = np.where(started, run["start_time"] - run["submit_time"], np.nan)
         waits[name] = dict(zip(jobs.job_number.tolist(), wait.tolist(), strict=True))
         one = changes.sel(left_out=name)
-        assert_fields(one, jobs_gave_up=run.attrs.get("jobs_gave_up", 0), jobs_rejected=run.attrs["jobs_rejected"])
+        assert_fields(
+            one, jobs_gave_up=run.attrs.get("jobs_gave_up", 0), jobs_rejected=run.attrs["jobs_rejected"]
+        )
     measured = [
         number
         for place, number in enumerate(workload.job_number.tolist())
