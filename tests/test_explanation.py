@@ -25,7 +25,7 @@ from tests.oracles.local import CountedProcessors, Job
 from tests.oracles.users import NEVER
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
-from tests.support.nodes import jobs_of, some_cluster, some_jobs
+from tests.support.nodes import jobs_of, oracle_events, some_cluster, some_jobs
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
 NAMES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
@@ -552,11 +552,6 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         )
         for j in range(len(jobs))
     ]
-    events = []
-    for event in cluster.events:
-        happens = "window" if event.kind == "maintenance" else event.kind
-        node = v["node_name"].tolist().index(event.node)
-        events.append(oracle.Event(event.time, node, happens, event.start, event.end))
     nodes = zip(v["node_cores"], v["node_memory"], v["node_gpus"], strict=True)
     limits = [
         oracle.Limit(*(NEVER if each[k] < 0 else int(each[k]) for each in columns))
@@ -568,7 +563,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         listed,
         policy,
         allowed=[set(np.flatnonzero(row).tolist()) for row in v["node_reach"]],
-        events=events,
+        events=oracle_events(cluster.events, v["node_name"].tolist()),
         limits=limits,
     )
     for j in np.flatnonzero(v["fate"] == REJECTED).tolist():

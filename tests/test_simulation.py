@@ -218,9 +218,8 @@ def test_what_a_run_holds(
     ],
 )
 def test_workloads_that_cannot_be_simulated(changes: dict[str, Any], reason: str) -> None:
-    with refused(reason, error=WorkloadError) as error:
+    with refused(reason, error=WorkloadError, one_line=True):
         gs.simulate(workload(**changes))
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -470,9 +469,9 @@ def test_what_a_scheduler_cannot_do_is_refused_with_the_reason(name: str, capabi
         run = gs.simulate(CROWDS, platform, name, **conventions)
         gs.verify(run)
         return
-    with refused(f"{CAPABILITIES[capability]}: {scheduler.cannot[capability]}") as error:
+    reason = f"{CAPABILITIES[capability]}: {scheduler.cannot[capability]}"
+    with refused(f"{scheduler.label} cannot schedule this: ", reason):
         gs.simulate(CROWDS, platform, name, **conventions)
-    assert str(error.value).startswith(f"{scheduler.label} cannot schedule this: ")
 
 
 def test_all_that_is_missing_is_said_at_once() -> None:
@@ -630,9 +629,8 @@ def test_submit_times_go_together_as_aligned(name: str) -> None:
     ],
 )
 def test_parts_that_do_not_go_together(arguments: tuple[Any, ...], reason: str) -> None:
-    with refused(reason) as error:
+    with refused(reason, one_line=True):
         gs.simulate(*arguments)
-    assert "\n" not in str(error.value)
 
 
 def test_a_workload_more_than_clusters_is_submitted_nowhere() -> None:

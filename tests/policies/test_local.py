@@ -32,6 +32,7 @@ from gridsched.policies.local import (
 )
 from tests.oracles import local as naive
 from tests.support import engine, strategies
+from tests.support.errors import refused
 
 OVERRUNS: tuple[OverrunName, ...] = ("doubling", "increments")
 PASSES: tuple[PassName, ...] = get_args(PassName)
@@ -232,12 +233,6 @@ def test_predictions_take_the_place_of_estimates() -> None:
             assert (jobs["estimate"] != known).any()
 
 
-def test_predictions_that_are_too_long_are_refused() -> None:
-    jobs = np.array([(0, 1, 2**30, 1)], JOB)
-    with pytest.raises(ConfigurationError, match="2147483648 s"):
-        schedule(jobs, 1, LocalPolicy(prediction="double"))
-
-
 def test_policies_say_what_they_predict_and_the_others_do_not() -> None:
     assert "prediction" not in repr(named_policy("easy"))
     assert repr(named_policy("easy++")).endswith("prediction='recent', correction='increments')")
@@ -267,15 +262,6 @@ def test_scores_are_loaded_from_files(tmp_path: Path) -> None:
     source.write_text("raise ValueError('oops')\n")
     with pytest.raises(ConfigurationError, match="fails to load: ValueError"):
         scores.SCORE.load(f"{source}:wide")
-
-
-def test_score_that_cannot_be_compiled_is_refused() -> None:
-    def by_name(user: int) -> float:
-        return {1: "a"}[user]  # type: ignore[return-value]
-
-    jobs = np.array([(0, 10, 10, 1)], JOB)
-    with pytest.raises(ConfigurationError, match="Numba cannot compile"):
-        schedule(jobs, 1, LocalPolicy(name="own", order=by_name))
 
 
 @pytest.mark.parametrize(
@@ -317,21 +303,29 @@ def failing(estimate: int) -> float:
     return 0.0
 
 
+def by_name(user: int) -> float:
+    return {1: "a"}[user]  # type: ignore[return-value]
+
+
 @pytest.mark.parametrize(
-    ("score", "complaint"),
+    ("policy", "complaint"),
     [
-        (not_always_a_number, "not_always_a_number: not a finite number for job 1 at 0 s"),
-        (never_a_number, r"not a finite number for job 1 \(estimate=10\)"),
-        (infinite, r"not a finite number for job 1 \(estimate=10\)"),
-        (failing, "fails with ValueError"),
-        (abs, "give a plain Python function"),
-        (float, "give a plain Python function"),
+        ({"order": not_always_a_number}, "not_always_a_number: not a finite number for job 1 at 0 s"),
+        ({"order": never_a_number}, "not a finite number for job 1 (estimate=1073741824)"),
+        ({"order": infinite}, "not a finite number for job 1 (estimate=1073741824)"),
+        ({"order": failing}, "fails with ValueError"),
+        ({"order": by_name}, "Numba cannot compile"),
+        ({"order": abs}, "give a plain Python function"),
+        ({"order": float}, "give a plain Python function"),
+        ({"prediction": "double"}, "2147483648 s"),
     ],
 )
-def test_scores_that_do_not_order_are_refused(score: scores.Score, complaint: str) -> None:
-    jobs = np.array([(0, 10, 10, 1), (0, 10, 10, 1)], JOB)
-    with pytest.raises(ConfigurationError, match=complaint):
-        schedule(jobs, 1, LocalPolicy(name="own", order=score))
+def test_scores_that_do_not_order_and_long_predictions_are_refused(
+    policy: dict[str, Any], complaint: str
+) -> None:
+    jobs = np.array([(0, 10, 2**30, 1)] * 2, JOB)
+    with refused(complaint):
+        schedule(jobs, 1, LocalPolicy(name="own", **policy))
 
 
 GRIDS = ["local", "r-i", "s-i", "jscheduler", "multiple-requests", "dynamic-grid"]
@@ -375,22 +369,20 @@ def test_scores_see_the_processors_that_jobs_ask_for(scheduler: str, order: scor
     assert first < second
 
 
-@pytest.mark.parametrize("scheduler", [*GRIDS, gs.Multicluster(local="policy")], ids=str)
-def test_infinite_scores_are_refused_with_job_and_time(scheduler: Any) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "cluster"),
+    [
+        *((each, {"processors": 8}) for each in (*GRIDS, gs.Multicluster(local="policy"))),
+        *((each, {"nodes": [NodeType(cores=8)]}) for each in ON_NODES),
+    ],
+    ids=str,
+)
+def test_infinite_scores_are_refused_with_job_and_time(scheduler: Any, cluster: dict[str, Any]) -> None:
     def late(now: int, submit_time: int) -> float:
         return 1 / (now - submit_time - 9)
 
     with pytest.raises(ConfigurationError, match=r"score late: not a finite number for job 1[34] at 10 s"):
-        small_grid(scheduler, late, processors=8)
-
-
-@pytest.mark.parametrize("scheduler", ON_NODES)
-def test_infinite_scores_are_refused_on_nodes(scheduler: str) -> None:
-    def late(now: int, submit_time: int) -> float:
-        return 1 / (now - submit_time - 9)
-
-    with pytest.raises(ConfigurationError, match=r"score late: not a finite number for job 1[34] at 10 s"):
-        small_grid(scheduler, late, nodes=[NodeType(cores=8)])
+        small_grid(scheduler, late, **cluster)
 
 
 def test_far_outrun_estimates_do_not_take_forever() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 import gridsched as gs
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
+from tests.oracles import nodes as oracle
 
 
 def jobs_of(**columns: Any) -> gs.Workload:
@@ -60,3 +62,17 @@ def some_cluster(rng: np.random.Generator, *, gpus: bool = True, events: bool = 
         limits=[Limit(by="user", of=1, jobs=2)],
         placement=rng.choice(["first_fit", "best_fit", "spread"]).item(),
     )
+
+
+def oracle_events(events: Iterable[NodeEvent], nodes: list[str]) -> list[oracle.Event]:
+    """The same events for the plain simulator, which numbers the nodes."""
+    return [
+        oracle.Event(
+            event.time,
+            nodes.index(event.node),
+            "window" if event.kind == "maintenance" else event.kind,
+            event.start,
+            event.end,
+        )
+        for event in events
+    ]

@@ -26,7 +26,7 @@ from tests.oracles.grid import METRICS, SCHEMES, AskedJob, SelfScheduling, SiteD
 from tests.oracles.users import NEVER
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
-from tests.support.nodes import jobs_of
+from tests.support.nodes import jobs_of, oracle_events
 
 MIB = 1024
 
@@ -107,26 +107,21 @@ def _dependencies(draw: random.Random, jobs: int) -> list[tuple[int, int, str, i
     return found
 
 
-def _events(draw: random.Random, names: list[str]) -> tuple[list[NodeEvent], list[oracle.Event]]:
-    given, known = [], []
+def _events(draw: random.Random, names: list[str]) -> list[NodeEvent]:
+    found: list[NodeEvent] = []
     for _ in range(draw.randint(0, 3)):
-        n, time = draw.randrange(len(names)), draw.randint(0, 50)
-        kind = draw.choice(["down", "down", "drain", "window"])
-        if kind == "window":
+        node, time = names[draw.randrange(len(names))], draw.randint(0, 50)
+        kind: Any = draw.choice(["down", "down", "drain", "maintenance"])
+        if kind == "maintenance":
             start = time + draw.randint(0, 20)
-            end = start + draw.randint(1, 15)
-            given.append(NodeEvent(time=time, node=names[n], kind="maintenance", start=start, end=end))
-            known.append(oracle.Event(time, n, "window", start, end))
-        else:
-            back: Any = {"down": "up", "drain": "resume"}[kind]
-            first: Any = kind
-            given.append(NodeEvent(time=time, node=names[n], kind=first))
-            known.append(oracle.Event(time, n, kind))
-            if draw.random() < 0.8:
-                later = time + draw.randint(1, 20)
-                given.append(NodeEvent(time=later, node=names[n], kind=back))
-                known.append(oracle.Event(later, n, back))
-    return given, known
+            window = {"start": start, "end": start + draw.randint(1, 15)}
+            found.append(NodeEvent(time=time, node=node, kind=kind, **window))
+            continue
+        back: Any = {"down": "up", "drain": "resume"}[kind]
+        found.append(NodeEvent(time=time, node=node, kind=kind))
+        if draw.random() < 0.8:
+            found.append(NodeEvent(time=time + draw.randint(1, 20), node=node, kind=back))
+    return found
 
 
 def _policy(draw: random.Random, order: str, predicting: bool) -> dict[str, Any]:
@@ -171,7 +166,8 @@ def _site(
         for _ in range(draw.randint(1, 4))
     ]
     names = [f"n{k}x0" for k in range(len(kinds))]
-    events, known = _events(draw, names) if "failures" in wanted else ([], [])
+    events = _events(draw, names) if "failures" in wanted else []
+    known = oracle_events(events, names)
     allowed = [set(range(len(kinds)))]
     partitions = []
     if "partitions" in wanted and draw.random() < 0.7:

@@ -110,9 +110,8 @@ def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
     tmp_path: Path, line: str, named: list[str]
 ) -> None:
     path = written(tmp_path, f"\nClusterName=small\n{line}\n")
-    with refused(*named) as error:
+    with refused(*named, one_line=True):
         read_configuration(path)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

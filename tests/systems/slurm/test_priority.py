@@ -14,12 +14,12 @@ import pytest
 
 from gridsched.engine.nodes.records import NODE
 from gridsched.engine.records import FOREVER
-from gridsched.errors import ConfigurationError
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association, Quality
 from gridsched.systems.slurm.controller import job_records
 from gridsched.systems.slurm.parameters import ResetPeriod
 from gridsched.systems.slurm.priority import Multifactor, Resets, Shares
 from gridsched.systems.slurm.scheduler import Slurm
+from tests.support.errors import refused
 
 
 def tree(*rows: tuple[str, str, str, int]) -> Accounting:
@@ -49,51 +49,50 @@ def factors(shares: Shares, **used: float) -> dict[str, float]:
     return {user: float(shares.factor[place]) for (_, user), place in shares.place.items() if user}
 
 
-def test_with_nothing_used_all_are_first() -> None:
-    assert set(factors(Shares(TWO)).values()) == {1.0}
+EQUAL = tree(
+    ("a", "", ROOT, 1), ("a", "ann", "a", 1), ("a", "bob", "a", 1), ("b", "", ROOT, 1), ("b", "cleo", "b", 1)
+)
+NO_SHARES = tree(("a", "", ROOT, 1), ("a", "ann", "a", 0), ("a", "bob", "a", 1))
+OF_PARENT = tree(
+    ("a", "", ROOT, 1), ("a", "ann", "a", USE_PARENT), ("a", "bob", "a", USE_PARENT), ("b", "", ROOT, 1)
+)
+USED = {"ann": 100.0, "bob": 200.0, "cleo": 100.0}
+CLASSIC: dict[str, Any] = {"fair_tree": False}
 
 
-def test_fair_tree_ranks_users_below_the_better_account_first() -> None:
-    # b: 0.4 of the shares by 0.25 of the use is 1.6; a: 0.6 by 0.75 is 0.8;
-    # in it ann 0.75 by 1/3, bob 0.25 by 2/3
-    found = factors(Shares(TWO), ann=100.0, bob=200.0, cleo=100.0)
-    assert found == {"cleo": 1.0, "ann": pytest.approx(2 / 3), "bob": pytest.approx(1 / 3)}
-
-
-def test_fair_tree_merges_accounts_that_tie() -> None:
-    equal = tree(
-        ("a", "", ROOT, 1),
-        ("a", "ann", "a", 1),
-        ("a", "bob", "a", 1),
-        ("b", "", ROOT, 1),
-        ("b", "cleo", "b", 1),
-    )
-    # both accounts used as much: ann, who used nothing, is before cleo, and cleo before bob
-    found = factors(Shares(equal), bob=50.0, cleo=50.0)
-    assert found["ann"] > found["cleo"] > found["bob"]
-
-
-def test_fair_tree_gives_no_shares_the_last_rank() -> None:
-    found = factors(
-        Shares(tree(("a", "", ROOT, 1), ("a", "ann", "a", 0), ("a", "bob", "a", 1))), ann=1.0, bob=99.0
-    )
-    assert found["bob"] > found["ann"]
-
-
-def test_the_classic_formula_by_hand() -> None:
-    found = factors(Shares(TWO, fair_tree=False), ann=100.0, bob=200.0, cleo=100.0)
-    # the use of a is 0.75; that of ann, with what a used beside her, 0.25 + (0.75 - 0.25) * 3 / 4
-    assert found["ann"] == pytest.approx(2 ** -((0.25 + 0.5 * 0.75) / (0.6 * 0.75)))
-    assert found["cleo"] == pytest.approx(2 ** -((0.25 + 0.0 * 1) / 0.4))
-    damped = factors(Shares(TWO, fair_tree=False, damping=2), ann=100.0, bob=200.0, cleo=100.0)
-    assert damped["cleo"] == pytest.approx(math.sqrt(found["cleo"]))
+@pytest.mark.parametrize(
+    ("accounting", "options", "used", "expected"),
+    [
+        # With nothing used all are first
+        (TWO, {}, {}, {"ann": 1.0, "bob": 1.0, "cleo": 1.0}),
+        # Fair tree ranks users below the better account first: b: 0.4 of the shares by 0.25 of the use is
+        # 1.6; a: 0.6 by 0.75 is 0.8; in it ann 0.75 by 1/3, bob 0.25 by 2/3
+        (TWO, {}, USED, {"cleo": 1.0, "ann": 2 / 3, "bob": 1 / 3}),
+        # Fair tree merges accounts that tie: both accounts used as much: ann, who used nothing, is before
+        # cleo, and cleo before bob
+        (EQUAL, {}, {"bob": 50.0, "cleo": 50.0}, {"ann": 1.0, "cleo": 2 / 3, "bob": 1 / 3}),
+        # Fair tree gives no shares the last rank
+        (NO_SHARES, {}, {"ann": 1.0, "bob": 99.0}, {"bob": 1.0, "ann": 0.5}),
+        # The classic formula: the use of a is 0.75; that of ann, with what a used beside her, 0.25 +
+        # (0.75 - 0.25) * 3 / 4
+        (
+            TWO,
+            CLASSIC,
+            USED,
+            {"ann": 2 ** -((0.25 + 0.5 * 0.75) / (0.6 * 0.75)), "cleo": 2 ** -((0.25 + 0.0 * 1) / 0.4)},
+        ),
+        (TWO, {**CLASSIC, "damping": 2}, USED, {"cleo": 2 ** -((0.25 + 0.0 * 1) / 0.4 / 2)}),
+    ],
+)
+def test_fair_shares_by_hand(
+    accounting: Accounting, options: dict[str, Any], used: dict[str, float], expected: dict[str, float]
+) -> None:
+    found = factors(Shares(accounting, **options), **used)
+    assert {user: found[user] for user in expected} == pytest.approx(expected)
 
 
 def test_users_with_the_shares_of_their_account_have_its_fair_share() -> None:
-    both = tree(
-        ("a", "", ROOT, 1), ("a", "ann", "a", USE_PARENT), ("a", "bob", "a", USE_PARENT), ("b", "", ROOT, 1)
-    )
-    found = factors(Shares(both, fair_tree=False), ann=10.0)
+    found = factors(Shares(OF_PARENT, fair_tree=False), ann=10.0)
     assert found["ann"] == found["bob"]
 
 
@@ -125,12 +124,8 @@ def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
 
 
 def test_small_jobs_can_be_favoured() -> None:
-    assert multifactor(priority_weight_job_size=1000, priority_favor_small=True).recalculate(
-        300, np.array([0, 1])
-    ).tolist() == [
-        500.0,
-        740.0,
-    ]
+    priorities = multifactor(priority_weight_job_size=1000, priority_favor_small=True)
+    assert priorities.recalculate(300, np.array([0, 1])).tolist() == [500.0, 740.0]
 
 
 def test_age_grows_up_to_its_maximum_at_each_calculation() -> None:
@@ -197,7 +192,7 @@ def test_what_was_used_is_forgotten_at_the_beginning_of_periods(zone: str) -> No
         assert [each.date() for each in hours] == expected[: len(hours)]
         assert len(hours) >= len(expected) - 1
     assert Resets().after(0) == Resets(period="now").after(0) == FOREVER
-    with pytest.raises(ConfigurationError, match="time zone 'Mars'"):
+    with refused("time zone 'Mars'"):
         Resets(period="daily", zone="Mars").after(0)
 
 

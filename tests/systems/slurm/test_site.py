@@ -170,9 +170,8 @@ def test_a_change_of_partitions_and_of_what_is_shared_out(tmp_path: Path) -> Non
     ],
 )
 def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reason: str) -> None:
-    with refused(reason) as error:
+    with refused(reason, one_line=True):
         site(tmp_path, *changes)
-    assert "\n" not in str(error.value)
 
 
 def test_a_change_without_effect_is_refused(tmp_path: Path) -> None:
