@@ -343,7 +343,7 @@ WORKED: dict[str, tuple[FailureCase, dict[str, Any]]] = {
         small(
             [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)],
             [[]],
-            [Life(failed=True), Life(after=((0, "any", 3),)), Life(after=((0, "ok", 0),))],
+            [Life(failed=True), Life(after=((0, "afterany", 3),)), Life(after=((0, "afterok", 0),))],
         ),
         {"start_time": [0, 13, -1], "fate": [0, 0, Fate.NEVER_ELIGIBLE], "eligible_time": [0, 13, ANY]},
     ),
