@@ -672,7 +672,7 @@ BY_SCORE = LocalPolicy(name="own", backfilling="easy", backfill_order=lambda pro
     ("clusters", "policies", "home", "complaint"),
     [
         ([ONE, ONE], [EASY, EASY], 0, "a name of its own"),
-        ([ONE, EIGHT], [EASY, EASY], 0, "8 times slower"),
+        ([ONE, EIGHT], [EASY, EASY], 1, "8 times slower"),
         ([ONE, EIGHT], [named_policy("lxf"), named_policy("lxwf")], 0, "only one order"),
         ([ONE], [BY_SCORE], 0, "backfill_order is a name, not a score"),
     ],
