@@ -12,7 +12,7 @@ from scipy import stats
 
 from gridsched import inference
 from gridsched.errors import ConfigurationError
-from gridsched.inference import Estimate
+from gridsched.inference import Estimate, serial
 
 positive = st.floats(0.1, 1e6)
 units = arrays(np.float64, st.tuples(st.integers(2, 4), st.integers(5, 12)), elements=positive)
@@ -139,6 +139,63 @@ def test_a_ratio_turned_around_has_the_inverse_bounds(values: np.ndarray) -> Non
     assert float(one.high) == pytest.approx(float(1 / other.low), nan_ok=True)
 
 
+# --- against formulas ------------------------------------------------------------------------------
+
+
+def reach_of(number: int) -> float:
+    return float(stats.t.ppf(0.975, number - 2))
+
+
+def pseudo_values(*sides: np.ndarray) -> np.ndarray:
+    """Jackknife pseudo-values of the logarithm of a mean, or of a ratio of means."""
+
+    def logarithm(kept: list[int]) -> float:
+        return float(np.log([side[kept].mean() for side in sides]) @ [1, -1][: len(sides)])
+
+    everyone = list(range(len(sides[0])))
+    rest = [logarithm([k for k in everyone if k != left_out]) for left_out in everyone]
+    return len(everyone) * logarithm(everyone) - (len(everyone) - 1) * np.array(rest)
+
+
+def test_intervals_of_means_and_ratios_by_the_jackknife() -> None:
+    left, right = draws(21, 10), draws(22, 10)
+    signed = inference.mean(left, signed=True)
+    half = reach_of(10) * left.std(ddof=1) / np.sqrt(10)
+    assert [signed.low, signed.high] == pytest.approx([left.mean() - half, left.mean() + half])
+    for found, sides in (
+        (inference.mean(left), (left,)),
+        (inference.ratio(left, right), (left, right)),
+    ):
+        half = reach_of(10) * pseudo_values(*sides).std(ddof=1) / np.sqrt(10)
+        assert [found.low, found.high] == pytest.approx(found.value * np.exp([-half, half]))
+
+
+def test_intervals_of_differences_by_all_directions() -> None:
+    """Both logarithms lie in an ellipse; the bounds are the extremes of the difference on its edge."""
+    for seed in range(5):
+        left, right = draws(seed + 30, 10) * (seed + 1), draws(seed + 40, 10)
+        spread = np.linalg.cholesky(np.cov([pseudo_values(left), pseudo_values(right)]) / 10)
+        angle = np.linspace(0, 2 * np.pi, 100_001)
+        off = reach_of(10) * spread @ [np.cos(angle), np.sin(angle)]
+        first, second = np.exp(off) * [[left.mean()], [right.mean()]]
+        found = inference.difference(left, right)
+        wanted = [(first - second).min(), (first - second).max()]
+        assert [found.low, found.high] == pytest.approx(wanted, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("points", "correlation"),
+    [
+        ([1.0, 1.0, -1.0, -1.0], 0.25 + (1 + 4 * 0.25) / 4),
+        ([2.0, 2.0, 2.0, 0.0, -2.0, -2.0, -2.0, 0.0], 0.99),  # the most that is taken for it
+        ([1.0, -1.0, 1.0, -1.0], 0.0),
+    ],
+)
+def test_dependence_of_blocks_as_by_hand(points: list[float], correlation: float) -> None:
+    found = serial.dependence(np.array(points), np.ones(len(points), np.bool_))
+    assert found == pytest.approx((1 + correlation) / (1 - correlation))
+
+
 # --- comparisons ----------------------------------------------------------------------------------
 
 
@@ -212,6 +269,13 @@ def table() -> pd.DataFrame:
         for replicate, value in enumerate(values)
     ]
     return pd.DataFrame(rows, columns=["scenario", "scheduler", "replicate", "value", "number"])
+
+
+def test_a_table_without_its_reference_is_not_compared() -> None:
+    alone = table().query("scenario == 'idle'")
+    found = inference.summary(alone, ["scenario", "scheduler"], {"scheduler": "easy"})
+    assert found["value"].notna().all()
+    assert found["ratio"].isna().all()
 
 
 def test_a_table_is_compared_within_each_scenario() -> None:
