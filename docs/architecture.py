@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """Each layer imports from itself and those before it; tests/test_architecture.py holds the package to it."""
 
-_WIDTH, _ROW, _BOX, _GAP, _LETTER = 480, 34, 26, 6, 7.3
+_WIDTH, _ROW, _BOX, _GAP, _LETTER = 480, 34, 26, 6, 7.9
 """Width of the picture, heights of a layer and of a box, space between boxes, width of a letter [px]."""
 
 
@@ -47,7 +47,7 @@ def picture() -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"',
-            '     font-family="sans-serif" font-size="13">',
+            '     font-family="sans-serif" font-size="14">',
             f"<title>Parts of gridsched in {len(LAYERS)} layers</title>",
             f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
             f'<path d="{arrow}" stroke="#40566b" stroke-width="1.5" fill="none"/>',
