@@ -214,6 +214,19 @@ def test_a_job_that_ran_stays_with_its_cluster() -> None:
     assert_seen(sim, free=[4, 2])
 
 
+def test_a_sent_job_that_was_killed_stays_in_the_local_queue() -> None:
+    events = [NodeEvent(time=5, node="*", kind="down"), NodeEvent(time=50, node="*", kind="up")]
+    cluster = gs.Cluster(nodes=[NodeType(count=1, cores=4, name="n")], events=events)
+    sim = gs.Simulator(three_jobs(), cluster)
+    sim.advance()
+    sim.send(0)
+    sim.advance()
+    assert_seen(sim, now=5, queue=[], running=[])
+    with refused("it has run before, and stays with the cluster where it did", error=ScheduleError):
+        sim.withdraw(0)
+    assert_fields(to_the_end(sim), end_time=[250, 150, 150], killed=[1, 0, 0])
+
+
 def test_platforms_that_change_are_refused() -> None:
     place = gs.Platform([gs.Cluster(processors=4, name="a")], changes=[ResourceChange(5, "a", 2)])
     with refused("neither join nor leave"):
