@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,10 +12,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import gridsched as gs
 from gridsched.errors import ScheduleError
+from gridsched.nodes import Limit, NodeEvent, NodeType
 from gridsched.verification import verify, violations
 from tests.oracles.local import POLICIES, Job, simulate_policy
 from tests.support.errors import refused
+from tests.support.nodes import jobs_of
 from tests.support.strategies import workloads
 
 FIRST_NUMBER = 101
@@ -344,3 +347,55 @@ def test_processors_that_are_out_run_nothing() -> None:
     (line,) = run_with([(0, 0, 4, 0, 20), (0, 4, 6, 14, 20)])
     assert "10 of its 8" in line
     assert "14 s" in line
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def run_on_nodes() -> xr.Dataset:
+    """Two jobs with a GPU each beside each other on node n0, one of four parts on n1; all end at 10 s."""
+    jobs = jobs_of(
+        submit_time=[0, 0, 0],
+        run_time=[10, 10, 10],
+        requested_time=[10, 10, 10],
+        requested_processors=[2, 2, 4],
+        requested_gpus=[1, 1, 0],
+        requested_memory=[1024, 1024, 1024],
+        user=[1, 1, 2],
+    )
+    cluster = gs.Cluster(
+        nodes=[NodeType(count=2, cores=4, memory=6, gpus=2, name="n")],
+        limits=[Limit(by="user", jobs=2)],
+        events=[NodeEvent(time=time, node="n1", kind=kind) for time, kind in ((10, "down"), (20, "up"))],
+    )
+    return gs.simulate(jobs, cluster, "easy")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"piece_devices": [1, 1, 0]}, "GPU 0 of node n0 has 2000 thousandths taken at some time"),
+        ({"piece_devices": [2, 2, 0]}, "GPU 1 of node n0 has 2000 thousandths taken at some time"),
+        ({"piece_devices": [1, 4, 0]}, "job 2 has a GPU that its node has not"),
+        ({"piece_devices": [1, 0, 0]}, "job 2 has less on a node than its parts ask for"),
+        ({"piece_share": [1000, 500, 0]}, "job 2 has less on a node than its parts ask for"),
+        ({"piece_memory": [2048, 2047, 4096]}, "job 2 has less on a node than its parts ask for"),
+        ({"piece_memory": [4096, 2049, 4096]}, "node n0 has 6145 of 6144 memory taken at some time"),
+        ({"node_cores": [3, 4]}, "node n0 has 4 of 3 cores taken at some time"),
+        ({"piece_cores": [2, 3, 4]}, "job 2 has pieces that do not add up to its segment"),
+        ({"piece_units": [1, 1, 3]}, "job 3 has more or fewer parts than it asks for"),
+        ({"asked_most": [1, 1, 3]}, "job 3 has too many parts on one node"),
+        ({"asked_whole": [0, 1, 1]}, "job 2 wants whole nodes, but has a part of one"),
+        ({"node_reach": [[1, 0]]}, "job 3 runs on a node that it may not use"),
+        ({"node_cluster": [0, 1]}, "job 3 has a piece on a node of another cluster"),
+        ({"outage_start": [9]}, "job 3 runs on a node that is out"),
+        ({"limit_jobs": [1, 1]}, "a group has 2 jobs at some time, its limit is 1"),
+        ({"limit_cores": [3, 4]}, "a group has 4 cores at some time, its limit is 3"),
+    ],
+)
+def test_a_broken_rule_of_nodes_is_named(changes: dict[str, Any], complaint: str) -> None:
+    run = run_on_nodes()
+    assert violations(run) == []
+    for name, values in changes.items():
+        run[name] = (run[name].dims, np.array(values))
+    assert [line for line in violations(run) if line.startswith(complaint)], violations(run)
