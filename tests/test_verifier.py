@@ -366,7 +366,7 @@ def run_on_nodes() -> xr.Dataset:
     cluster = gs.Cluster(
         nodes=[NodeType(count=2, cores=4, memory=6, gpus=2, name="n")],
         limits=[Limit(by="user", jobs=2)],
-        events=[NodeEvent(time=time, node="n1", kind=kind) for time, kind in ((10, "down"), (20, "up"))],
+        events=[NodeEvent(time=10, node="n1", kind="down"), NodeEvent(time=20, node="n1", kind="up")],
     )
     return gs.simulate(jobs, cluster, "easy")
 
