@@ -313,6 +313,12 @@ OVERRUN = [Job(0, 35, 10, 1), Job(0, 10, 10, 1)]
 OVERRUN_RESERVED = [Job(0, 35, 10, 1), Job(0, 10, 10, 1, reserved=20)]
 
 WORKED: dict[str, tuple[list[Job], Cluster | int, Calendars, dict[str, Any]]] = {
+    "a reservation for second 0 is kept or refused": (
+        [Job(0, 5, 5, 1), Job(0, 5, 5, 1, reserved=0), Job(0, 5, 5, 1, reserved=0)],
+        2,
+        TENS,
+        {"start_time": [0, 0, -1]},
+    ),
     # One node for 30 min and four nodes for 7.5 min: their sum fits the slot, but not any order of them
     "the unschedulable example of section 2.3": (
         [Job(1, 30 * MINUTE, 30 * MINUTE, 1), Job(1, 450, 450, 4)],
