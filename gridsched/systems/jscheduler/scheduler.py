@@ -46,7 +46,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.callbacks import Kind
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.grids import CountedGrid
 from gridsched.systems.jscheduler import kernel as self_scheduling
@@ -63,14 +63,6 @@ _METRICS: dict[str, self_scheduling.SelfSchedulingMetric] = {
     name: self_scheduling.SelfSchedulingMetric[name.upper().replace("-", "_")]
     for name in get_args(MetricName)
 }
-
-_WORDS: dict[str, Any] = {
-    "predictions": PredictionsName,
-    "ties": TiesName,
-    "sampling": SamplingName,
-    "k_per": KPerName,
-}
-"""Parameters that are one of some words."""
 
 _DRAWN_AT_ONCE = 2**17
 """Random numbers of a block of samples."""
@@ -144,10 +136,7 @@ class JScheduler(Scheduler):
             raise ConfigurationError(
                 f"metric is {self.metric!r}; use one of {', '.join(_METRICS)}, or a function"
             )
-        for key, name in _WORDS.items():
-            words, value = get_args(name), getattr(self, key)
-            if value not in words:
-                raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(words)}")
+        check_choices(self)
         if not isinstance(self.k, Integral) or int(self.k) < 1:
             raise ConfigurationError(f"k is {self.k!r}; use a whole number from 1 on")
 

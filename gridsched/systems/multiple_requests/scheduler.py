@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from gridsched.platform import Platform
 from gridsched.policies.local import Conventions
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.multiple_requests import kernel
 from gridsched.systems.node_grids import grid_for
@@ -92,10 +92,7 @@ class MultipleRequests(Scheduler):
     def __post_init__(self) -> None:
         if not isinstance(self.k, Integral) or int(self.k) < 1:
             raise ConfigurationError(f"k is {self.k!r}; use a whole number from 1 on")
-        if self.priority not in get_args(PriorityName):
-            raise ConfigurationError(
-                f"priority is {self.priority!r}; use one of {', '.join(get_args(PriorityName))}"
-            )
+        check_choices(self)
 
     @property
     def label(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from gridsched.errors import ConfigurationError
+from gridsched.systems.base import check_choices
 from gridsched.systems.slurm.accounts import RESOURCES, Accounting
 
 SchedulerType = Literal["backfill", "builtin"]
@@ -175,16 +176,7 @@ class SlurmParameters:
     accounting: Accounting | None = None
 
     def __post_init__(self) -> None:
-        for key, words in (
-            ("scheduler_type", get_args(SchedulerType)),
-            ("select_type", get_args(SelectType)),
-            ("priority_type", get_args(PriorityType)),
-            ("preempt_type", get_args(PreemptType)),
-            ("preempt_mode", get_args(PreemptMode)),
-            ("priority_usage_reset_period", get_args(ResetPeriod)),
-        ):
-            if getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        check_choices(self)
         if (self.preempt_type == "none") != (self.preempt_mode == "off"):
             raise ConfigurationError(
                 f"preempt_type is {self.preempt_type!r} and preempt_mode is {self.preempt_mode!r}, which "

@@ -76,7 +76,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import OverrunName
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.node_grids import grid_for
 from gridsched.systems.superscheduler import kernel
@@ -95,15 +95,6 @@ _SCHEMES: dict[str, kernel.Scheme] = {
     "s-i": kernel.Scheme.SENDER_INITIATED,
     "r-i": kernel.Scheme.RECEIVER_INITIATED,
     "sy-i": kernel.Scheme.SYMMETRICALLY_INITIATED,
-}
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "scheme": get_args(SchemeName),
-    "predictions": get_args(PredictionsName),
-    "transfers": get_args(TransfersName),
-    "no_gain": get_args(NoGainName),
-    "busy": get_args(BusyName),
-    "standing": get_args(StandingName),
 }
 
 
@@ -184,9 +175,7 @@ class Superscheduler(Scheduler):
     }
 
     def __post_init__(self) -> None:
-        for key, words in _WORDS.items():
-            if getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        check_choices(self)
         for key, low in (("phi", 1), ("sigma", 1), ("epsilon", 0)):
             if not getattr(self, key) >= low:
                 raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more seconds")
