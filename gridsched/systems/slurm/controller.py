@@ -194,8 +194,8 @@ class Controller:
         First come first served by default.
     unit : int
         Ticks a second.
-    latency : int
-        Ticks from the end of a job until its nodes can be used.
+    latency : int or int64[n]
+        Ticks from the end of each job until its nodes can be used.
     watch : Watcher, optional
         Who looks at each pass.
     """
@@ -208,7 +208,7 @@ class Controller:
         priorities: Priorities | None = None,
         *,
         unit: int = 1,
-        latency: int = 0,
+        latency: int | Integers = 0,
         watch: Watcher | None = None,
     ) -> None:
         self.watch = watch
@@ -288,7 +288,8 @@ class Controller:
             order=np.zeros(most, np.int64),
             count=np.zeros(1, np.int64),
         )
-        self.parameters, self.unit, self.latency = parameters, unit, latency
+        self.parameters, self.unit = parameters, unit
+        self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)
         self.preemption: Any = tickets.preemption
         self.preempts = isinstance(self.preemption, Preemption)
         self.gave_way: list[tuple[int, int, int, int]] = []
@@ -378,9 +379,9 @@ class Controller:
     def _end(self, job: int, now: int) -> None:
         """Let a job end by itself."""
         kernels.finish(self.tables, job)
-        self.priorities.ended(job, now - self.latency)
+        self.priorities.ended(job, now - int(self.latency[job]))
         self.end[job] = -1
-        self.extra[job] += now - self.latency - self.start[job] - self.work_left[job]
+        self.extra[job] += now - self.latency[job] - self.start[job] - self.work_left[job]
         if self.linked:
             job_lifecycle.end(self.lifecycles, job, now, int(Fate.COMPLETED))
             self._look_at_lifecycles()
@@ -501,11 +502,12 @@ class Controller:
                 self.asleep[job] = now
                 self.end[job] = -1
                 continue
-            heapq.heappush(self.preempted, (now + self.latency, 0, job))
+            gone = now + int(self.latency[job])
+            heapq.heappush(self.preempted, (gone, 0, job))
             self._interrupt(job, now, "lost" if mode == CANCEL else None)
             if mode != CANCEL:
                 hold = self.parameters.requeue_delay * self.unit
-                heapq.heappush(self.preempted, (now + self.latency + hold, 1, job))
+                heapq.heappush(self.preempted, (gone + hold, 1, job))
         self.preemption.counts[1] = 0
         if done:
             self._resume_those_who_can(now)
@@ -539,7 +541,7 @@ class Controller:
 
     def _set_end(self, jobs: Integers) -> None:
         """Work out when jobs will end that start or go on."""
-        self.end[jobs] = self.start[jobs] + self._lengths(jobs) + self.latency
+        self.end[jobs] = self.start[jobs] + self._lengths(jobs) + self.latency[jobs]
         for job in jobs.tolist():
             heapq.heappush(self.ends, (int(self.end[job]), job))
 
@@ -591,6 +593,7 @@ class Controller:
             count = passes.main_pass(
                 self.tables,
                 self.room,
+                self.backfill,
                 self.preemption,
                 self.queue,
                 self.waiting,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine.jit import jit, noinline
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.engine.type_dispatch import ModuleDispatch
@@ -44,6 +44,12 @@ NEITHER, STARTED, PLANNED = 0, 1, 2
 """What a backfill pass did with a job."""
 
 
+@inline
+def gets_plan(t: Any, b: Any, j: int, now: int) -> bool:
+    """Whether nodes are kept for a job that cannot start (bf_min_prio_reserve, bf_min_age_reserve)."""
+    return bool(t.jobs[j]["priority"] >= b.least_priority and now - t.jobs[j]["begin"] >= b.least_age)
+
+
 # --- the main loop --------------------------------------------------------------------------------
 
 
@@ -51,6 +57,7 @@ NEITHER, STARTED, PLANNED = 0, 1, 2
 def main_pass(
     t: Tables,
     r: Room,
+    b: Backfill,
     rules: NoPreemption | Preemption,
     queue: Any,
     waiting: int,
@@ -60,10 +67,14 @@ def main_pass(
 ) -> int:
     """Start jobs in order of priority; the first that does not fit ends it for its partition.
 
+    Unless it is too young, or of too low priority, for a plan of the backfill scheduler.
+
     Parameters
     ----------
     t, r : Tables, Room
         The cluster, and arrays to work in.
+    b : Backfill
+        Which jobs get plans.
     rules : NoPreemption or Preemption
         Who gives way to whom.
     queue : int64[...]
@@ -117,7 +128,7 @@ def main_pass(
             start(t, r, j, now)
             started[count] = j
             count += 1
-        else:
+        elif gets_plan(t, b, j, now):
             closed[own] = 1
             left -= 1
             for node in range(len(r.usable)):
@@ -131,7 +142,7 @@ def main_pass(
 @noinline
 def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
-    no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
+    no_plan = not gets_plan(t, b, j, now)
     limit = t.jobs[j]["limit"]
     later = now
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +30,10 @@ _NOT_KNOWN = re.compile(r"(?:Updated|Deleted) reservation=(\S+)|(\S+) reservatio
 _RELEASED = re.compile(r"_release_job_rec: release hold on JobId=(\d+)")
 _CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
 _CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) ")
+_ANSWERED = re.compile(r"node_did_resp (\S+)")
+
+_STAMPED = 20
+"""Milliseconds from a pass to the stamps of the starts that it makes, at most."""
 
 _FAILED = ("FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 """States of jobs that did not end well."""
@@ -41,8 +45,8 @@ class RecordedJob:
 
     `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
     may run at once, 0 for any number. `eligible` is its begin time, `released` when its hold ended,
-    `cancelled` when it was cancelled while it waited. `dependencies` are kinds and names of jobs. `nice` is
-    taken off its priority.
+    `cancelled` when it was cancelled while it waited, `freed` when all its nodes could be used by others.
+    `dependencies` are kinds and names of jobs. `nice` is taken off its priority.
     """
 
     number: int
@@ -67,6 +71,7 @@ class RecordedJob:
     eligible: int = -1
     released: int = -1
     cancelled: int = -1
+    freed: int = -1
     array_limit: int = 0
     dependencies: tuple[tuple[str, str], ...] = ()
     nice: int = 0
@@ -111,6 +116,8 @@ class Recording:
     released, cancelled, cleared : dict of int to int
         Instants [ms] at which jobs were released from a hold, were cancelled while they waited, and had left
         their nodes.
+    answers : dict of str to list of int
+        Instants [ms] at which nodes answered the controller, also that they are free.
     """
 
     folder: Path
@@ -123,6 +130,7 @@ class Recording:
     released: dict[int, int] = field(default_factory=dict)
     cancelled: dict[int, int] = field(default_factory=dict)
     cleared: dict[int, int] = field(default_factory=dict)
+    answers: dict[str, list[int]] = field(default_factory=dict)
 
 
 def milliseconds(stamp: str) -> int:
@@ -149,7 +157,28 @@ def read_recording(folder: str | Path) -> Recording:
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
     recording.jobs.sort(key=lambda job: (job.submit, job.array, job.task))
+    recording.jobs = [replace(job, freed=_freed(job, recording)) for job in recording.jobs]
     return recording
+
+
+def _freed(job: RecordedJob, recording: Recording) -> int:
+    """When the nodes of a job could be used by others [ms]; -1 where the log does not say.
+
+    That is when each of them has answered that the job is gone, or before that at the pass that gave it to
+    another job.
+    """
+    latest = -1
+    for node in job.where:
+        answer = min((at for at in recording.answers.get(node, ()) if at >= job.end), default=-1)
+        if answer < 0:
+            return -1
+        answer -= 1  # it is free before that is logged
+        for other in recording.jobs:
+            if job.end <= other.start <= answer + _STAMPED and node in other.where:
+                given = max((at for at, _ in recording.passes if job.end < at <= other.start), default=job.end + 1)
+                answer = min(answer, given - 1)
+        latest = max(latest, answer)
+    return latest
 
 
 def _read_log(folder: Path) -> Recording:
@@ -175,6 +204,8 @@ def _read_log(folder: Path) -> Recording:
             if found[1] in away:
                 away.remove(found[1])
                 log.node_events.append((milliseconds(stamp), EventKind.RESUME, found[1]))
+        elif found := _ANSWERED.search(text):
+            log.answers.setdefault(found[1], []).append(milliseconds(stamp))
         elif found := _RESERVED.search(text):
             log.reservations.append(
                 RecordedReservation(
@@ -207,6 +238,8 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> Recor
     end = start + _instant(row.get("planned_runtime", ""), 0)
     if number in log.cleared and row.get("state", "").startswith("TIMEOUT"):
         end = log.cleared[number]
+    where = tuple(sorted(expand_hosts(row["nodelist"]))) if start >= 0 else ()
+    end = _instant(row["done_ms"], end)
     return RecordedJob(
         number=number,
         array=int(array),
@@ -223,9 +256,9 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> Recor
         limit=60 * int(row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
         start=start,
-        end=_instant(row["done_ms"], end),
+        end=end,
         by=BACKFILL if row.get("by") == "backfill" else MAIN,
-        where=tuple(sorted(expand_hosts(row["nodelist"]))) if start >= 0 else (),
+        where=where,
         failed=row.get("state", "").split(" ")[0] in _FAILED,
         eligible=_instant(row.get("eligible", ""), -1) if "begin" in extra else -1,
         released=log.released.get(number, -1),

@@ -121,15 +121,16 @@ class Replay:
             accounting=accounting,
         )
 
-    def closed_loop(self, *, priorities: str | Priorities = "logged", latency: int = 0) -> Outcome:
+    def closed_loop(self, *, priorities: str | Priorities = "logged", latency: int | None = None) -> Outcome:
         """Starts at the recorded passes.
 
         Parameters
         ----------
         priorities : {"logged", "computed"} or Priorities
             Where priorities come from.
-        latency : int
-            Milliseconds from the end of a job until its nodes can be used.
+        latency : int, optional
+            Milliseconds from the end of a job until its nodes can be used; by default those of the log, and
+            none where it does not say.
         """
         return self.controller(priorities, latency).follow(self.recording.passes)
 
@@ -249,9 +250,10 @@ class Replay:
         )
 
     def controller(
-        self, priorities: str | Priorities, latency: int, *, watch: Watcher | None = None
+        self, priorities: str | Priorities, latency: int | None, *, watch: Watcher | None = None
     ) -> Controller:
         """The controller with its jobs, before it does anything; see `closed_loop`."""
+        delays = [max(job.freed - job.end, 0) if job.start >= 0 and job.freed >= 0 else 0 for job in self.recording.jobs]
         if isinstance(priorities, str):
             priorities = self._priorities(priorities)
         limits, limited, of_jobs = self._limits()
@@ -288,7 +290,7 @@ class Replay:
             self.scheduler,
             priorities,
             unit=MILLISECONDS,
-            latency=latency,
+            latency=np.array(delays, np.int64) if latency is None else latency,
             watch=watch,
         )
 
