@@ -391,7 +391,7 @@ class Controller:
         """Let jobs enter the queue, and users give up."""
         for job in self.listed[: job_lifecycle.enter(self.lifecycles, now, self.listed)].tolist():
             self.tables.jobs["begin"][job] = now // self.unit
-            self._submit(job, now)
+            self._submit(job, now, int(self.lifecycles.jobs["submit"][job]))
         left = job_lifecycle.give_up(self.lifecycles, now, self.listed) if self.impatient else 0
         self._look_at_lifecycles()
         if left:
@@ -403,9 +403,9 @@ class Controller:
         self.waiting = len(kept)
         self.queue[: self.waiting] = kept
 
-    def _submit(self, job: int, now: int) -> None:
-        """Put a job into the queue as one that comes now."""
-        self.tables.jobs["priority"][job] = self.priorities.submitted(job, now)
+    def _submit(self, job: int, now: int, since: int) -> None:
+        """Put a job into the queue as one that comes now, and is known since then or before."""
+        self.tables.jobs["priority"][job] = self.priorities.submitted(job, now, since)
         self._put_back(job)
 
     def _put_back(self, job: int) -> None:
@@ -477,7 +477,7 @@ class Controller:
             job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
             self._look_at_lifecycles()
         elif then == "end":
-            self._submit(job, now)
+            self._submit(job, now, now)
         elif then == "place":
             self._put_back(job)
 

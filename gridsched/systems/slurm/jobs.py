@@ -307,7 +307,8 @@ def _with_limits(
     checked = np.zeros(len(more), limits.dtype)
     checked["jobs"], checked["cores"] = more["jobs"], more["processors"]
     checked["seconds"] = FOREVER
-    rows = np.where(of_jobs.limited >= 0, of_jobs.limited + len(table), -1)
+    own = of_jobs.limited
+    rows = own + len(table) * np.sign(own + 1)
     return (
         np.concatenate([limits, checked]),
         np.concatenate([table, more]),

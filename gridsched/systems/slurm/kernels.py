@@ -94,7 +94,7 @@ class Tables(NamedTuple):
     limits: Any  # LIMIT[...]
     most: Any  # int64[..., 5]: `AMOUNTS` of each limit
     used: Any  # int64[..., 5]: what the running jobs have of them
-    limited: Any  # int64[n, k]: limits of each job, -1 for none
+    limited: Any  # int64[n, k]: limits of each job, -1 for none, `unchecked` where it only counts
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and record
     tasks: Any  # int64[arrays + 1]: running tasks of each job array
@@ -241,6 +241,12 @@ def number_of_both(one: Any, other: Any) -> int:
 
 
 @inline
+def unchecked(row: int) -> int:
+    """The place of a limit for which a job counts without being held to it, and back."""
+    return -2 - row
+
+
+@inline
 def over_minutes(group: Any, asked: int, amount: int) -> bool:
     """Whether a group has used too many minutes, or its running jobs may, for a job to start now.
 
@@ -278,8 +284,9 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
     """Add a job to what its groups have, or take it off."""
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
-        if which < 0:
+        if which == -1:
             continue
+        which = which if which >= 0 else unchecked(which)
         for what in range(t.amounts.shape[1]):
             t.used[which, what] += sign * t.amounts[j, what]
         group = t.limits[which]

@@ -1,7 +1,8 @@
 """What the jobs of associations and of qualities of service may have: the limits of each job.
 
-A limit of a quality of service goes before the same limit of an association; of associations the nearest one
-counts, from the user to the root, except for what all of an association may have together.
+A limit of a quality of service goes before the same limit of an association, for which such jobs count
+without being held to it. Of associations the nearest one counts, from the user to the root, except for what
+all of an association may have together.
 
 Source: Slurm's manual ("Resource Limits"), src/slurmctld/acct_policy.c of Slurm 22.05.
 """
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Owner
-from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, RESOURCES, RUNNING, SAFE, SPENT
+from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, RESOURCES, RUNNING, SAFE, SPENT, unchecked
 from gridsched.systems.slurm.priority import Shares
 
 Integers = NDArray[np.int64]
@@ -32,7 +33,7 @@ class LimitsOfJobs:
         What groups of jobs may have together: "jobs", "processors", "nodes", "memory" [MiB] or "gpus"; or
         minutes, such as "used processors" or "running processors".
     limited : int64[n, k]
-        Rows that each job is subject to, -1 for none.
+        Rows that each job is subject to, -1 for none; `unchecked` of those for which it only counts.
     own : dict of str to float64[n]
         What one job may have: also "wall", its time limit [s]. Infinite without a limit.
     spent : float64[...]
@@ -102,10 +103,9 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
         }
         for each in lineage:
             for (who, what), number in each.limits.running.items():
-                if (who, what) not in most.running:
-                    # what an account says of one user is about each of its users, unless one says otherwise
-                    whose = (account, user) if who == "user" else (each.account, each.user)
-                    found.setdefault(("association", *whose, who, what), number)
+                # what an account says of one user is about each of its users, unless one says otherwise
+                whose = (account, user) if who == "user" else (each.account, each.user)
+                found.setdefault(("association", *whose, who, what), number)
             for what, number in each.limits.job.items():
                 if np.isinf(own[what][k]):
                     own[what][k] = number
@@ -119,7 +119,14 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
                 known = key[0] == "association" and key[-1] == "used processors"
                 spent.append(float(shares.used[shares.place[key[1], key[2]]]) if known else 0.0)
                 keeps.append(key[0] == "qos" and not accounting.qualities[key[1]].decays)
-        of_kind.append([places[key] for key in found])
+        # jobs of one user are limited by a quality of service for each user, or for each account
+        instead = {*most.running, *((("user", "jobs"),) if ("account", "jobs") in most.running else ())}
+        of_kind.append(
+            [
+                unchecked(places[key]) if key[0] == "association" and key[-2:] in instead else places[key]
+                for key in found
+            ]
+        )
     table = np.full((len(kinds), max(map(len, of_kind), default=0)), -1, np.int64)
     for k, mine in enumerate(of_kind):
         table[k, : len(mine)] = mine

@@ -85,12 +85,12 @@ class Minutes(Usage):
         jobs["asked"] = np.where(rules.factor == 0, 0, self.whole)
         jobs["promise"] = self.whole * rules.factor
         self.left = self.whole.copy()
-        limited = tables.limited
+        limited = np.maximum(tables.limited, -2 - tables.limited)
         self.limited = np.where((limited >= 0) & (limits["minutes"][limited] < FOREVER), limited, -1)
 
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
-        return self.inner.submitted(job, now)
+    def submitted(self, job: int, now: int, since: int) -> float:
+        """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
+        return self.inner.submitted(job, now, since)
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again."""

@@ -86,8 +86,8 @@ class Priorities:
     def __init__(self, priority: list[float]) -> None:
         self.priority = priority
 
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
+    def submitted(self, job: int, now: int, since: int) -> float:
+        """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         return self.priority[job]
 
     def requeued(self, job: int, now: int) -> None:
@@ -130,8 +130,8 @@ class FirstCome(Priorities):
             self.priority[k] = self.last - 1 - (0 if nice is None else int(nice[k]))
             self.last = min(self.last, self.priority[k])
 
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""
+    def submitted(self, job: int, now: int, since: int) -> float:
+        """Priority of a job that enters the queue, after all others if it does once more."""
         if self.came[job]:
             self.last -= 1
             self.priority[job] = self.last
@@ -332,6 +332,7 @@ class Multifactor(Usage):
         self.place = np.array([self.shares.place.get((a, u), -1) for a, u, _ in owners], np.int64)
         self.usage_factor = usage_factors(accounting, owners)
         self.submit = np.zeros(len(jobs), np.int64)
+        self.calculated = -1
         self.machine = {
             "nodes": float(len(nodes)),
             "processors": float(nodes["cores"].sum()),
@@ -381,10 +382,11 @@ class Multifactor(Usage):
         total = total + size + self.fixed[which]
         return np.maximum(np.floor(total), 1.0)
 
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
+    def submitted(self, job: int, now: int, since: int) -> float:
+        """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         self.submit[job] = now // self.unit
-        return float(self._sum(self.early[job], 0.0, job))
+        calculated_since = since < self.calculated
+        return float(self._sum((self.late if calculated_since else self.early)[job], 0.0, job))
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again: its age starts again."""
@@ -406,6 +408,7 @@ class Multifactor(Usage):
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
         self.next = now + self.parameters.priority_calc_period * self.unit
+        self.calculated = now
         second = now // self.unit
         if self.parameters.priority_weight_fairshare:
             if second >= self.reset:

@@ -345,11 +345,15 @@ class Replay:
             return FirstCome(len(come), rank, nice)
         if priorities == "computed":
             return self.multifactor()
-        place = {job.number: k for k, job in enumerate(self.recording.jobs)}
+        # the tasks of an array that wait have one record, which has the number of the array
+        places: dict[int, list[int]] = {}
+        for k, job in enumerate(self.recording.jobs):
+            for number in {job.number, job.array}:
+                places.setdefault(number, []).append(k)
         log = [
-            (at, place[number], given) for at, number, given in self.recording.priorities if number in place
+            (at, k, given) for at, number, given in self.recording.priorities for k in places.get(number, ())
         ]
-        return LoggedPriorities(len(place), sorted(log))
+        return LoggedPriorities(len(self.recording.jobs), sorted(log))
 
     def multifactor(self) -> Multifactor:
         """Priorities from shares, ages and sizes.

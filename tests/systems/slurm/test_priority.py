@@ -119,7 +119,7 @@ def multifactor(resets: Resets | None = None, **parameters: Any) -> Multifactor:
 
 def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
     priorities = multifactor(priority_weight_job_size=1000)
-    assert priorities.submitted(0, 5) == math.floor(1000 * (2 / 4 + 2 / 32) / 2)
+    assert priorities.submitted(0, 5, 5) == math.floor(1000 * (2 / 4 + 2 / 32) / 2)
     assert priorities.recalculate(300, np.array([0])).tolist() == [500.0]
 
 
@@ -130,7 +130,7 @@ def test_small_jobs_can_be_favoured() -> None:
 
 def test_age_grows_up_to_its_maximum_at_each_calculation() -> None:
     priorities = multifactor(priority_weight_age=100, priority_max_age=1000, priority_calc_period=250)
-    assert priorities.submitted(0, 0) == 1.0
+    assert priorities.submitted(0, 0, 0) == 1.0
     assert priorities.due() == 250
     assert [priorities.recalculate(now, np.array([0]))[0] for now in (250, 500, 2000)] == [25.0, 50.0, 100.0]
 
@@ -139,7 +139,7 @@ def test_partition_quality_resources_and_nice_add_up() -> None:
     priorities = multifactor(
         priority_weight_partition=100, priority_weight_qos=1000, priority_weight_tres={"cpu": 64.0}
     )
-    assert [priorities.submitted(job, 0) for job in (0, 1)] == [50 + 1000 + 32, 100 + 16 - 10]
+    assert [priorities.submitted(job, 0, 0) for job in (0, 1)] == [50 + 1000 + 32, 100 + 16 - 10]
 
 
 def test_what_was_used_decays_by_half_in_the_half_life() -> None:
@@ -147,7 +147,7 @@ def test_what_was_used_decays_by_half_in_the_half_life() -> None:
         priority_weight_fairshare=100, priority_decay_half_life=600, priority_calc_period=60
     )
     for job in (0, 1):
-        priorities.submitted(job, 0)
+        priorities.submitted(job, 0, 0)
     priorities.started(0, 0)
     priorities.recalculate(60, np.array([1]))
     place = priorities.shares.place["a", "ann"]
@@ -163,7 +163,7 @@ def test_what_was_used_decays_by_half_in_the_half_life() -> None:
 @pytest.mark.parametrize(("counted", "expected"), [(True, 30 * 16), (False, 0)])
 def test_the_end_of_a_job_is_counted_where_limits_are_enforced(counted: bool, expected: int) -> None:
     priorities = multifactor(priority_weight_fairshare=1, priority_decay_half_life=0, enforce_limits=counted)
-    priorities.submitted(0, 0)
+    priorities.submitted(0, 0, 0)
     priorities.started(0, 10)
     priorities.ended(0, 40)
     assert priorities.shares.used[priorities.shares.place[ROOT, ""]] == expected
@@ -204,7 +204,7 @@ def test_fair_shares_forget_what_was_used() -> None:
         priority_calc_period=43200,
     )
     for job in (0, 1):
-        priorities.submitted(job, 0)
+        priorities.submitted(job, 0, 0)
     priorities.started(0, 0)
     root = priorities.shares.place[ROOT, ""]
     for now, used in ((43200, 43200 * 16), (86400, 43200 * 16), (129600, 86400 * 16)):

@@ -130,8 +130,8 @@ class Watched(Priorities):
         self.inner = inner
         self.given: dict[int, list[tuple[int, float]]] = {}
 
-    def submitted(self, job: int, now: int) -> float:
-        priority = self.inner.submitted(job, now)
+    def submitted(self, job: int, now: int, since: int) -> float:
+        priority = self.inner.submitted(job, now, since)
         self.given.setdefault(job, []).append((now, priority))
         return priority
 
