@@ -122,6 +122,8 @@ class Quality:
         Limits of its jobs.
     decays : bool
         Whether what its jobs used decays (not with the flag NoDecay).
+    over_partition : bool
+        Whether its limits go before those of the quality of service of a partition (flag OverPartQOS).
     preempts : tuple of str
         Qualities of service whose jobs its jobs may preempt.
     preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
@@ -135,6 +137,7 @@ class Quality:
     usage_factor: float = 1.0
     limits: Limits = field(default_factory=Limits)
     decays: bool = True
+    over_partition: bool = False
     preempts: tuple[str, ...] = ()
     preempt_mode: str | None = None
     preempt_exempt_time: int | None = None
@@ -270,12 +273,14 @@ def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
         if not row.get("Name"):
             raise ConfigurationError(f"{where}: no Name; export it with sacctmgr show qos --parsable2")
         options = {key: value for key, value in row.items() if key and value}
+        flags = options.get("Flags", "").lower().split(",")
         found[row["Name"]] = Quality(
             name=row["Name"],
             priority=_number(options.get("Priority", "0"), where),
             usage_factor=_amount(options.get("UsageFactor", "1"), f"{where}: UsageFactor"),
             limits=_limits({key: value for key, value in options.items() if key != "GraceTime"}, where, left),
-            decays="nodecay" not in options.get("Flags", "").lower().split(","),
+            decays="nodecay" not in flags,
+            over_partition="overpartqos" in flags,
             preempts=tuple(name for name in options.get("Preempt", "").split(",") if name),
             preempt_mode=_mode(options.get("PreemptMode", ""), f"{where}: PreemptMode"),
             preempt_exempt_time=seconds(options["PreemptExemptTime"], f"{where}: PreemptExemptTime")
@@ -284,7 +289,7 @@ def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
         )
         if options.get("GraceTime", "00:00:00").strip("0:"):
             left.append("GraceTime")
-        if "usagefactorsafe" in options.get("Flags", "").lower().split(","):
+        if "usagefactorsafe" in flags:
             left.append("Flags=UsageFactorSafe")
     known = set(found)
     for quality in found.values():

@@ -160,6 +160,8 @@ class SlurmPartition:
         Whether its jobs get whole nodes.
     preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
         Treatment of its preempted jobs; by default what the cluster says.
+    quality : str
+        Quality of service whose limits its jobs are held to, empty for none (QOS).
     """
 
     name: str
@@ -170,6 +172,7 @@ class SlurmPartition:
     default: bool = False
     exclusive: bool = False
     preempt_mode: PreemptMode | None = None
+    quality: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -454,11 +457,11 @@ _COUNTS = words("cpus procs sockets boards socketsperboard corespersocket thread
 _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
-    "hidden rootonly reqresv disablerootjobs preemptmode gracetime"
+    "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos"
 )
 _PARTITION_OTHERS = words(
     "minnodes maxnodes allowgroups allowaccounts "
-    "qos allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
+    "allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
     "suspendtimeout defcpupergpu defmempergpu topology"
@@ -515,6 +518,7 @@ def _partition_of(
         preempt_mode=preempt_mode(line["preemptmode"], f"{where}: PreemptMode", left)[0]
         if "preemptmode" in line
         else None,
+        quality="" if line.get("qos", "").lower() in _NOTHING else line["qos"],
     )
 
 

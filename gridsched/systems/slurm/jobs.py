@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -82,6 +82,7 @@ def cluster_jobs(
     memory_is_consumed: bool,
     accounting: Accounting | None = None,
     safe: bool = False,
+    qualities: Mapping[int, str] | None = None,
 ) -> ClusterJobs:
     """Jobs of a cluster in Slurm's terms: nodes, and what each of them gives.
 
@@ -104,6 +105,8 @@ def cluster_jobs(
         What accounts, users and qualities of service may have, by their numbers in the workload.
     safe : bool
         Whether jobs start only if they can run to their time limit within limits of minutes.
+    qualities : mapping of int to str, optional
+        Quality of service of partitions by number.
     """
     workload = submission.workload.select(own)
     nodes = typed_nodes(cluster)
@@ -125,7 +128,8 @@ def cluster_jobs(
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     if accounting is not None:
-        of_jobs = limits_of_jobs(accounting, owners_of(workload))
+        of_partition = [(qualities or {}).get(each.number, "") for each in cluster.partitions] or [""]
+        of_jobs = limits_of_jobs(accounting, owners_of(workload), [of_partition[k] for k in where.tolist()])
         if of_jobs.has_minutes:
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Owner
+from gridsched.systems.slurm.accounts import Accounting, Association, Owner, Quality
 from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, RESOURCES, RUNNING, SAFE, SPENT, unchecked
 from gridsched.systems.slurm.priority import Shares
 
@@ -82,35 +82,60 @@ OF_ONE = ("processors", "nodes", "memory", "gpus", "wall")
 """What one job may have."""
 
 
-def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJobs:
-    """Limits of jobs whose accounts, users and qualities of service are given."""
+def limits_of_jobs(
+    accounting: Accounting, owners: Sequence[Owner], of_partition: Sequence[str] = ()
+) -> LimitsOfJobs:
+    """Limits of jobs whose accounts, users and qualities of service are given.
+
+    Parameters
+    ----------
+    accounting : Accounting
+        What has limits.
+    owners : sequence of (str, str, str)
+        Account, user and quality of service of each job.
+    of_partition : sequence of str, optional
+        Quality of service of the partition of each job, empty for none. Its limits go before those of the
+        job's own, unless this has the flag OverPartQOS.
+    """
+    keyed = list(zip(owners, of_partition or [""] * len(owners), strict=True))
     tree = {(each.account, each.user): each for each in accounting.associations}
     rows: list[dict[str, int]] = []
     spent: list[float] = []
     keeps: list[bool] = []
     shares = Shares(accounting)
     places: dict[tuple[str, ...], int] = {}
-    kinds = {owner: k for k, owner in enumerate(dict.fromkeys(owners))}
+    kinds = {key: k for k, key in enumerate(dict.fromkeys(keyed))}
     of_kind: list[list[int]] = []
     own = {what: np.full(len(kinds), np.inf) for what in OF_ONE}
-    for (account, user, name), k in kinds.items():
-        quality = accounting.qualities.get(name)
-        most = Limits() if quality is None else quality.limits
+    for ((account, user, name), partition), k in kinds.items():
         lineage = list(_lineage(tree, account, user))
         holders = {"user": user, "account": account, "group": ""}
-        found = {
-            ("qos", name, who, holders[who], what): number for (who, what), number in most.running.items()
-        }
+        found: dict[tuple[str, ...], int] = {}
+        only_counts: set[tuple[str, ...]] = set()
+        said: set[tuple[str, str]] = set()
+        for quality in _qualities(accounting, name, partition):
+            for (who, what), number in quality.limits.running.items():
+                key = ("qos", quality.name, who, holders[who], what)
+                found[key] = number
+                if (who, what) in said:
+                    only_counts.add(key)
+            said |= set(quality.limits.running)
+            for what, number in quality.limits.job.items():
+                if np.isinf(own[what][k]):
+                    own[what][k] = number
+        if ("account", "jobs") in said:
+            said.add(("user", "jobs"))  # an association has only one number of jobs for its users
         for each in lineage:
             for (who, what), number in each.limits.running.items():
                 # what an account says of one user is about each of its users, unless one says otherwise
                 whose = (account, user) if who == "user" else (each.account, each.user)
-                found.setdefault(("association", *whose, who, what), number)
+                key = ("association", *whose, who, what)
+                found.setdefault(key, number)
+                if (who, what) in said:
+                    only_counts.add(key)
             for what, number in each.limits.job.items():
                 if np.isinf(own[what][k]):
                     own[what][k] = number
-        for what, number in most.job.items():
-            own[what][k] = number
         for key, number in found.items():
             if key not in places:
                 places[key] = len(rows)
@@ -119,18 +144,11 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
                 known = key[0] == "association" and key[-1] == "used processors"
                 spent.append(float(shares.used[shares.place[key[1], key[2]]]) if known else 0.0)
                 keeps.append(key[0] == "qos" and not accounting.qualities[key[1]].decays)
-        # jobs of one user are limited by a quality of service for each user, or for each account
-        instead = {*most.running, *((("user", "jobs"),) if ("account", "jobs") in most.running else ())}
-        of_kind.append(
-            [
-                unchecked(places[key]) if key[0] == "association" and key[-2:] in instead else places[key]
-                for key in found
-            ]
-        )
+        of_kind.append([unchecked(places[key]) if key in only_counts else places[key] for key in found])
     table = np.full((len(kinds), max(map(len, of_kind), default=0)), -1, np.int64)
     for k, mine in enumerate(of_kind):
         table[k, : len(mine)] = mine
-    which = np.array([kinds[owner] for owner in owners], np.int64)
+    which = np.array([kinds[key] for key in keyed], np.int64)
     return LimitsOfJobs(
         rows=rows,
         limited=table[which],
@@ -138,6 +156,13 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
         spent=np.array(spent, np.float64),
         keeps=np.array(keeps, np.bool_),
     )
+
+
+def _qualities(accounting: Accounting, name: str, partition: str) -> list[Quality]:
+    """Qualities of service of a job and of its partition, the one whose limits go first in front."""
+    own, other = accounting.qualities.get(name), accounting.qualities.get(partition)
+    both = (own, other) if own is not None and own.over_partition else (other, own)
+    return list({each.name: each for each in both if each is not None}.values())
 
 
 def unlimited(count: int) -> RecordArray:

@@ -114,6 +114,8 @@ class SlurmParameters:
         PriorityJobFactor of partitions by number; by default their priority.
     partition_preempt_modes : mapping of int to {"off", "requeue", "cancel", "suspend"}, optional
         PreemptMode of partitions by number, where it is another one.
+    partition_qualities : mapping of int to str, optional
+        Quality of service of partitions by number, whose limits their jobs are held to (QOS).
     accounting : Accounting, optional
         Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
         Their names are their numbers in the workload: its groups, users and queues. Limits count where
@@ -173,6 +175,7 @@ class SlurmParameters:
     user_shares: Mapping[int, int] | None = None
     partition_factors: Mapping[int, int] | None = None
     partition_preempt_modes: Mapping[int, PreemptMode] | None = None
+    partition_qualities: Mapping[int, str] | None = None
     accounting: Accounting | None = None
 
     def __post_init__(self) -> None:

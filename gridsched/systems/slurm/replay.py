@@ -237,7 +237,10 @@ class Replay:
         """Limits of qualities of service, associations and arrays, and those of each job."""
         jobs = self.recording.jobs
         enforced = self.accounting if self.scheduler.enforce_limits else Accounting()
-        of_jobs = limits_of_jobs(enforced, self.owners)
+        partitions = self.configuration.partitions
+        of_jobs = limits_of_jobs(
+            enforced, self.owners, [partitions[self.place_of(job)].quality for job in jobs]
+        )
         of_arrays = {job.array: job.array_limit for job in jobs if job.array_limit}
         arrays = unlimited(len(of_arrays))
         arrays["jobs"] = list(of_arrays.values())

@@ -61,6 +61,7 @@ class Slurm(SlurmParameters, Scheduler):
             "user_shares",
             "partition_factors",
             "partition_preempt_modes",
+            "partition_qualities",
             "accounting",
         }
     )
@@ -201,6 +202,7 @@ class Slurm(SlurmParameters, Scheduler):
             memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
             accounting=self.accounting if self.enforce_limits else None,
             safe=self.safe_limits,
+            qualities=self.partition_qualities or {},
         )
         workload = submission.workload.select(own)
         owners = owners_of(workload)

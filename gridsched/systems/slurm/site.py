@@ -109,6 +109,12 @@ def read_slurm_site(
                 if each.preempt_mode is not None
             }
             or None,
+            partition_qualities={
+                number: _called(names, "queue", each.quality)
+                for number, each in zip(numbers, ordered, strict=True)
+                if each.quality
+            }
+            or None,
         ),
         not_modelled=tuple(left),
     )
@@ -125,6 +131,14 @@ def _numbers(partitions: Sequence[str], known: Sequence[str]) -> list[int]:
     """Numbers of partitions in a log."""
     found = [_number(name, known) for name in partitions]
     return [_NO_NUMBER + k if number is None else number for k, number in enumerate(found)]
+
+
+def _called(names: Mapping[str, Sequence[str]], kind: str, name: str) -> str:
+    """Number of an account, user or quality of service in a log as text, or what no job has."""
+    number = _number(name, names.get(kind, ()))
+    # who has no job must not have the name of one who has
+    known = f"no job: {name}" if number is None else str(number)
+    return name if not name or (kind, name) == ("group", ROOT) else known
 
 
 def _accounting(
@@ -144,10 +158,7 @@ def _accounting(
         read = read_usage(usage, read)
 
     def called(kind: str, name: str) -> str:
-        number = _number(name, names.get(kind, ()))
-        # who has no job must not have the name of one who has
-        known = f"no job: {name}" if number is None else str(number)
-        return name if not name or (kind, name) == ("group", ROOT) else known
+        return _called(names, kind, name)
 
     return replace(
         read,
