@@ -137,6 +137,7 @@ class SlurmNode:
     cores: int = 1
     memory: int = 1
     gpus: int = 0
+    weight: int = 1
     features: tuple[str, ...] = ()
 
 
@@ -424,9 +425,9 @@ _MOST_INCLUDED = 50
 
 _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
-    "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind"
+    "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind weight"
 )
-_NODE_OTHERS = words("weight corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu")
+_NODE_OTHERS = words("corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu")
 
 
 def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNode]:
@@ -446,13 +447,14 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
         cores=number.get("cpus", number.get("procs", cores)),
         memory=number.get("realmemory", 1),
         gpus=gpus,
+        weight=number.get("weight", 1),
         features=tuple(split_hosts(line.get("feature", line.get("features", "")))),
     )
     names = expand_hosts(line["nodename"], f"{where}: NodeName")
     return [replace(made, name=name) for name in names]
 
 
-_COUNTS = words("cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory")
+_COUNTS = words("cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory weight")
 
 _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "

@@ -216,6 +216,7 @@ class Controller:
         count, nodes = len(jobs), len(machine.nodes)
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
+        weight = machine.nodes["weight"].astype(np.int64)
         suits, jobs["kind"] = suits_of(jobs, machine.nodes, reach)
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
         self.tables = Tables(
@@ -266,6 +267,12 @@ class Controller:
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
+            weight=weight,
+            levels=np.unique(weight),
+            order=(0 if parameters.select_type == "linear" else weight) * kernels.MARK
+            + np.full(nodes, kernels.NO_MARK),
+            tried=np.zeros(nodes, np.uint8),
+            marked=np.zeros(1, np.int64),
             up=np.zeros(words, np.int64),
             allowed=np.zeros(words, np.int64),
             bits=np.zeros(words, np.int64),
@@ -406,6 +413,7 @@ class Controller:
     def _submit(self, job: int, now: int, since: int) -> None:
         """Put a job into the queue as one that comes now, and is known since then or before."""
         self.tables.jobs["priority"][job] = self.priorities.submitted(job, now, since)
+        passes.try_submitted(self.tables, self.room, job)
         self._put_back(job)
 
     def _put_back(self, job: int) -> None:

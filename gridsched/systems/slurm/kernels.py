@@ -44,8 +44,8 @@ JOB = np.dtype(
 )
 """A job: what it asks for, and where it stands. Times are seconds."""
 
-NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64)])
-"""What a node has."""
+NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64), ("weight", np.int64)])
+"""What a node has, and its Weight: nodes of low weight are taken first."""
 
 AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
 """What the running jobs of a group may have together."""
@@ -132,6 +132,11 @@ class Room(NamedTuple):
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
+    weight: Any  # int64[m]: Weight of each node
+    levels: Any  # int64[...]: all of them in order
+    order: Any  # int64[m]: what runs of neighbours agree in: `MARK` times the Weight, and the mark of each node
+    tried: Any  # uint8[m]: nodes that get a mark
+    marked: Any  # int64[1]: whether any node has another mark than `NO_MARK`
     up: Any  # int64[words]: bits of the nodes that take jobs
     allowed: Any  # int64[words]: bits of those that could hold a part of a job, and no reservation keeps off
     bits: Any  # int64[words]: bits of `usable`
@@ -366,6 +371,46 @@ def finish(t: Tables, j: int) -> None:
     take_off(t, j)
 
 
+# --- marks ----------------------------------------------------------------------------------------
+
+MARK = 256
+NO_MARK = MARK - 1
+"""The least mark, and the one that nodes have at first.
+
+Source: `can_job_run_on_node` of select/cons_tres (near GPUs make a node lighter, src/plugins/select/cons_tres/
+job_test.c) and `_set_sched_weight` of slurmctld (node_scheduler.c), Slurm 22.05.
+"""
+
+
+@inline
+def unmark(r: Any, nodes: Any) -> None:
+    """Take the marks off some nodes, before a job is tried on them."""
+    if r.marked[0]:
+        for node in range(len(nodes)):
+            if nodes[node]:
+                r.order[node] |= NO_MARK
+
+
+@inline
+def mark(r: Any, nodes: Any, job: Any) -> None:
+    """Mark nodes on which a job with GPUs was tried that shares them: for all jobs from then on."""
+    if job["gpus"] and not job["whole"]:
+        r.marked[0] = 1
+        for node in range(len(nodes)):
+            if nodes[node]:
+                r.order[node] = (r.order[node] | NO_MARK) - job["gpus"]
+
+
+@inline
+def mark_free(free: Any, r: Any, nodes: Any, job: Any) -> None:
+    """Mark those nodes that have the memory and the GPUs for a job, whatever cores they have."""
+    if job["gpus"] and not job["whole"]:
+        for node in range(len(nodes)):
+            enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= job["gpus"]
+            r.tried[node] = 1 if nodes[node] and enough else 0
+        mark(r, r.tried, job)
+
+
 # --- which nodes ----------------------------------------------------------------------------------
 
 
@@ -398,7 +443,7 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
     for node in range(len(r.fitting)):
         if r.fitting[node] == 0:
             continue
-        if last < 0 or r.end[last] < node:
+        if last < 0 or r.end[last] < node or r.order[node] != r.order[node - 1]:
             last += 1
             r.begin[last], r.worth[last] = node, 0
         r.end[last] = node + 1
@@ -410,10 +455,11 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
 
-    A run is worth its nodes if they are whole, else their free cores, or for a job with GPUs the cores that
-    it would take. Of the runs that suffice it is the one of least worth, else the one of most; the first on
-    ties. A run gives its first nodes; the last node of a job that shares nodes is the one of least worth.
-    What a run does not give comes from the others in the same way.
+    A run has one weight, with select/cons_tres. It is worth its nodes if they are whole, else their free
+    cores, or for a job with GPUs the cores that it would take. Of the runs of least weight it is the one of
+    least worth that suffices, else the one of most; the first on ties. A run gives its first nodes; the last
+    node of a job that shares nodes is the one of least worth. What a run does not give comes from the others
+    in the same way.
     """
     wanted, alone_or_few = job["nodes"], job["whole"] or job["gpus"] > 0
     runs = runs_of(free, r, job)
@@ -426,7 +472,10 @@ def choose(free: Any, r: Any, job: Any) -> None:
             if worth < 0:
                 continue
             enough = r.end[run] - r.begin[run] >= need
-            if enough:
+            order, least = r.order[r.begin[run]], r.order[r.begin[max(best, 0)]]
+            if best >= 0 and order != least:
+                better = order < least
+            elif enough:
                 better = not best_enough or worth < r.worth[best]
             else:
                 better = not best_enough and (best < 0 or worth > r.worth[best])
@@ -443,6 +492,24 @@ def choose(free: Any, r: Any, job: Any) -> None:
                 r.chosen[found] = node
                 found += 1
         r.worth[best] = -1
+
+
+@noinline
+def choose_lightest(free: Any, r: Any, job: Any) -> None:
+    """Choose for a job that starts now: among the fitting nodes of least weight that are enough.
+
+    Source: `_pick_best_nodes` of slurmctld (node_scheduler.c). What backfilling plans for later does not ask
+    it; select/cons_tres looks at weights itself, select/linear does not.
+    """
+    enough = 0
+    for k in range(len(r.levels) if len(r.levels) > 1 else 0):
+        for node in range(len(r.fitting)):
+            enough += 1 if r.fitting[node] and r.weight[node] == r.levels[k] else 0
+        if enough >= job["nodes"]:
+            for node in range(len(r.fitting)):
+                r.fitting[node] &= 1 if r.weight[node] <= r.levels[k] else 0
+            break
+    choose(free, r, job)
 
 
 # --- reservations ---------------------------------------------------------------------------------
@@ -690,6 +757,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
         step *= 2
         while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
             step *= 2
+        mark_free(r.free, r, r.usable, t.jobs[j])
         if fitting_nodes(r.free, t.idle, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
             choose(r.free, r, t.jobs[j])
             expected = t.jobs[last]["expected"]
@@ -710,6 +778,11 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     if job["whole"]:
         return int(earliest_whole(t, r, j, now, now_only, horizon))
     kind = job["kind"]
+    if job["gpus"]:
+        # all tests leave marks, those too whose answer is of no use
+        now_only, horizon = False, FOREVER
+        unpack(r.bits, r.usable)
+        mark_free(t.free, r, r.usable, job)
     if r.fits_since[kind] != r.changes[0]:
         # which nodes have room for a part of such a job does not change until a job starts
         fitting_nodes(t.free, t.idle, t.alone, t.up, r.fitting, job)
@@ -726,12 +799,13 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     if r.touched_since[0] != r.changes[0]:
         note_nodes(t, r, r.touched, False)
         r.touched_since[0] = r.changes[0]
-    ended = ended_by(t, horizon)
-    count = 0
-    for word in range(len(r.bits)):
-        count += ones(r.bits[word] & (r.fits[kind, word] | r.touched[ended, word]))
-    if count < job["nodes"]:
-        return FOREVER
+    if job["gpus"] == 0:
+        ended = ended_by(t, horizon)
+        count = 0
+        for word in range(len(r.bits)):
+            count += ones(r.bits[word] & (r.fits[kind, word] | r.touched[ended, word]))
+        if count < job["nodes"]:
+            return FOREVER
     unpack(r.bits, r.usable)
     suppose_now(t, r)
     return int(earliest_shared(t, r, b, j, now, horizon))

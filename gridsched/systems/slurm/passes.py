@@ -24,16 +24,20 @@ from gridsched.systems.slurm.kernels import (
     Room,
     Space,
     Tables,
-    choose,
+    choose_lightest,
     clashes,
     fitting_nodes,
     keep_off,
+    mark,
+    mark_free,
     number_of_both,
     over_limit,
     pack,
     past_reservations,
     plan,
     start,
+    unmark,
+    unpack,
     usable_at,
 )
 
@@ -48,6 +52,13 @@ NEITHER, STARTED, PLANNED = 0, 1, 2
 def gets_plan(t: Any, b: Any, j: int, now: int) -> bool:
     """Whether nodes are kept for a job that cannot start (bf_min_prio_reserve, bf_min_age_reserve)."""
     return bool(t.jobs[j]["priority"] >= b.least_priority and now - t.jobs[j]["begin"] >= b.least_age)
+
+
+@jit
+def try_submitted(t: Tables, r: Room, j: int) -> None:
+    """Try a job that is submitted on an empty cluster, which leaves marks on its nodes."""
+    unmark(r, t.reach[t.jobs[j]["partition"]])
+    mark(r, t.suits[t.jobs[j]["kind"]], t.jobs[j])
 
 
 # --- the main loop --------------------------------------------------------------------------------
@@ -114,6 +125,7 @@ def main_pass(
         if (most[1] and r.tested[own] > most[1]) or over_limit(t, j):
             continue
         suits = t.suits[t.jobs[j]["kind"]]
+        unmark(r, t.reach[own])
         for node in range(len(r.usable)):
             r.usable[node] = suits[node] & (1 - r.lost[node])
         if t.counts[1] > 0:
@@ -121,14 +133,17 @@ def main_pass(
             if past_reservations(t, own, limit, now) > now:
                 continue
             keep_off(t, r, own, limit, now)
+        mark_free(t.free, r, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
         if enough:
-            choose(t.free, r, t.jobs[j])
+            choose_lightest(t.free, r, t.jobs[j])
         if enough or who_gives_way.makes_room(t, r, p, j, now):
             start(t, r, j, now)
             started[count] = j
             count += 1
-        elif gets_plan(t, b, j, now):
+            continue
+        mark(r, suits, t.jobs[j])
+        if gets_plan(t, b, j, now):
             closed[own] = 1
             left -= 1
             for node in range(len(r.usable)):
@@ -137,6 +152,16 @@ def main_pass(
 
 
 # --- the backfill scheduler -----------------------------------------------------------------------
+
+
+@inline
+def choose_anew(t: Any, r: Any, j: int) -> None:
+    """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
+    if r.marked[0] or len(r.levels) > 1:
+        unpack(r.bits, r.usable)
+        unmark(r, r.usable)
+        mark_free(t.free, r, r.usable, t.jobs[j])
+        choose_lightest(t.free, r, t.jobs[j])
 
 
 @noinline
@@ -168,6 +193,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             if over_limit(t, j):
                 return NEITHER
             if who_gives_way.has_room(t, r, p, j, now):
+                choose_anew(t, r, j)
                 start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it

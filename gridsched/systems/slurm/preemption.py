@@ -32,6 +32,7 @@ from gridsched.systems.slurm.kernels import (
     earliest_shared,
     fitting_nodes,
     give,
+    mark_free,
     next_on,
     overlaps,
     suppose_now,
@@ -114,6 +115,7 @@ def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
 def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
     """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
+    mark_free(r.free, r, r.usable, job)
     count = fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job)
     if job["whole"]:
         for node in range(len(r.fitting)):

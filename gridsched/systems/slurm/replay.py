@@ -182,7 +182,7 @@ class Replay:
 
     def machine(self, limits: RecordArray) -> SlurmCluster:
         """The cluster."""
-        nodes = np.array([(each.cores, each.memory, each.gpus) for each in self.configuration.nodes], NODE)
+        nodes = np.array([(each.cores, each.memory, each.gpus, each.weight) for each in self.configuration.nodes], NODE)
         places = {node.name: k for k, node in enumerate(self.configuration.nodes)}
         named = {name for *_, name in self.recording.node_events}
         named |= {name for each in self.recording.reservations for name in each.nodes}

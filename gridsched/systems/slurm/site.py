@@ -199,7 +199,7 @@ def _partition(partition: SlurmPartition, number: int) -> Partition:
 def _node_types(read: SlurmConfiguration, scheduler: Slurm) -> list[NodeType]:
     """Consecutive equal nodes together; memory only where jobs are held to it."""
     held = scheduler.memory_is_consumed or scheduler.select_type == "linear"
-    alike = groupby(read.nodes, key=lambda node: (node.cores, node.memory, node.gpus))
+    alike = groupby(read.nodes, key=lambda node: (node.cores, node.memory, node.gpus, node.weight))
     return [
         NodeType(
             name=f"type{place}-",
@@ -207,6 +207,7 @@ def _node_types(read: SlurmConfiguration, scheduler: Slurm) -> list[NodeType]:
             cores=cores,
             memory=memory if held and memory > _NO_MEMORY else None,
             gpus=gpus,
+            weight=weight,
         )
-        for place, ((cores, memory, gpus), nodes) in enumerate(alike)
+        for place, ((cores, memory, gpus, weight), nodes) in enumerate(alike)
     ]
