@@ -28,13 +28,13 @@ _MODELLED = words(
     "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare "
     "PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES "
     "FairShareDampeningFactor SchedulerParameters SchedulerType SelectType SelectTypeParameters "
-    "AccountingStorageEnforce NodeName PartitionName"
+    "AccountingStorageEnforce Licenses NodeName PartitionName"
 )
 
 _CHANGES_SCHEDULES = words(
     "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
     "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
-    "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins Licenses MaxJobCount MaxMemPerNode "
+    "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins MaxJobCount MaxMemPerNode "
     "MaxMemPerCPU MCSPlugin NodeFeaturesPlugins OverTimeLimit PriorityParameters "
     "PrioritySiteFactorParameters "
     "PrioritySiteFactorPlugin PriorityWeightAssoc Prolog PrologSlurmctld RebootProgram RequeueExit "
@@ -131,7 +131,7 @@ _FLAGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmNode:
-    """A node of a configuration; memory in MiB."""
+    """A node of a configuration; memory in MiB, `line` numbers the lines of nodes."""
 
     name: str
     cores: int = 1
@@ -139,6 +139,7 @@ class SlurmNode:
     gpus: int = 0
     weight: int = 1
     features: tuple[str, ...] = ()
+    line: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +189,8 @@ class SlurmConfiguration:
         In order of the file; none in what `scontrol show config` prints.
     partitions : tuple of SlurmPartition
         In order of the file.
+    licences : mapping of str to int
+        How many of each licence there are.
     not_modelled : tuple of str
         What could change a schedule and is not modelled, by name.
     """
@@ -195,6 +198,7 @@ class SlurmConfiguration:
     parameters: Mapping[str, Any]
     nodes: tuple[SlurmNode, ...] = ()
     partitions: tuple[SlurmPartition, ...] = ()
+    licences: Mapping[str, int] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
 
 
@@ -261,6 +265,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     found = _Found(path=str(path))
     nodes: dict[str, SlurmNode] = {}
     node_sets: dict[str, tuple[str, dict[str, str]]] = {}
+    lines = 0
     of_partitions: list[tuple[str, dict[str, str]]] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for where, text in with_changes(_lines(path), changes):
@@ -272,8 +277,9 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             if line[name].upper() == "DEFAULT":
                 defaults[name] |= line
             elif name == "nodename":
+                lines += 1
                 for node in _nodes_of(defaults[name] | line, where, found.left):
-                    nodes[node.name] = node
+                    nodes[node.name] = replace(node, line=lines)
             else:
                 of_partitions.append((where, defaults[name] | line))
         elif name == "nodeset":
@@ -310,6 +316,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         parameters=parameters,
         nodes=tuple(nodes.values()),
         partitions=tuple(partitions),
+        licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
     )
 
@@ -675,6 +682,17 @@ def preempt_mode(text: str, where: str, left: list[str]) -> tuple[PreemptMode, b
         )
     left += [f"PreemptMode={name.upper()}" for name in ("within", "priority") if name in names]
     return (modes or ["off"])[0], "gang" in names
+
+
+def licences_of(text: str, where: str) -> dict[str, int]:
+    """Numbers of licences by name of a text such as `matlab:2,fluent`; one where there is no number."""
+    pieces = [re.split("[:=*]", each.strip(), maxsplit=1) for each in text.split(",") if each.strip()]
+    return {name: _whole(rest[0], f"{where}: {name}") if rest else 1 for name, *rest in pieces}
+
+
+def _licences(found: _Found) -> dict[str, int]:
+    """How many of each licence there are."""
+    return licences_of(found.text("Licenses"), found.where("Licenses")) if found.text("Licenses") else {}
 
 
 def _weights_of_resources(found: _Found) -> dict[str, float]:

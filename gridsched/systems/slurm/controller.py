@@ -79,6 +79,12 @@ class SlurmCluster:
         Reservations [s], which are known from ANNOUNCE to OPEN.
     reserved : uint8[w, m], optional
         Nodes of each reservation.
+    lines : int64[m], optional
+        Line of slurm.conf that each node is of; one for all by default.
+    featured : uint8[s, m], optional
+        Sets of nodes that constraints of jobs allow; one of all nodes by default.
+    licences : int64[l]
+        How many licences of each kind there are.
     requeue : {"place", "end", "lost"}
         Where killed jobs wait.
     checkpoints : (int, int)
@@ -92,6 +98,9 @@ class SlurmCluster:
     events: Sequence[tuple[int, EventKind, int]] = ()
     windows: RecordArray = field(default_factory=lambda: np.zeros(0, WINDOW))
     reserved: NDArray[np.uint8] | None = None
+    lines: Integers | None = None
+    featured: NDArray[np.uint8] | None = None
+    licences: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
 
@@ -106,6 +115,8 @@ class Tickets:
         What they ask for.
     run : int64[n]
         Ticks.
+    licences : int64[n, l], optional
+        How many licences of each kind each holds while it runs; none by default.
     limited : int64[n, k]
         Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
     lifecycles : Lifecycles
@@ -121,6 +132,7 @@ class Tickets:
     limited: Integers
     lifecycles: Lifecycles
     preemption: Preemption | NoPreemption = NOBODY
+    licences: Integers | None = None
     minutes: MinuteRules | None = None
 
 
@@ -217,7 +229,11 @@ class Controller:
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
         weight = machine.nodes["weight"].astype(np.int64)
-        suits, jobs["kind"] = suits_of(jobs, machine.nodes, reach)
+        lines = np.stack([weight, np.zeros_like(weight) if machine.lines is None else machine.lines])
+        rank = np.stack(
+            [np.unique(each, axis=1, return_inverse=True)[1].reshape(-1) for each in (lines[:1], lines)]
+        )
+        suits, jobs["kind"] = suits_of(jobs, machine.nodes, reach, machine.featured)
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
         self.tables = Tables(
             jobs=jobs,
@@ -226,6 +242,7 @@ class Controller:
             alone=np.zeros(nodes, np.int64),
             busy=np.zeros(nodes, np.int64),
             reach=reach,
+            reach_bits=kernels.bits_of(reach),
             suits=suits,
             suits_bits=kernels.bits_of(suits),
             amounts=np.stack(
@@ -236,6 +253,10 @@ class Controller:
                 ],
                 axis=1,
             ),
+            licences=np.zeros((count, len(machine.licences)), np.int64)
+            if tickets.licences is None
+            else tickets.licences,
+            unused=machine.licences.copy(),
             limits=limits,
             most=np.stack([limits[name] for name in kernels.AMOUNTS], axis=1),
             used=np.zeros((len(limits), len(kernels.AMOUNTS)), np.int64),
@@ -267,8 +288,8 @@ class Controller:
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
-            weight=weight,
-            levels=np.unique(weight),
+            rank=rank,
+            ranks=rank.max(axis=1, initial=0) + 1,
             order=(0 if parameters.select_type == "linear" else weight) * kernels.MARK
             + np.full(nodes, kernels.NO_MARK),
             tried=np.zeros(nodes, np.uint8),
@@ -782,12 +803,18 @@ def _first_from(begin: int, step: int, now: int) -> int:
 
 
 def suits_of(
-    jobs: RecordArray, nodes: RecordArray, reach: NDArray[np.uint8]
+    jobs: RecordArray,
+    nodes: RecordArray,
+    reach: NDArray[np.uint8],
+    featured: NDArray[np.uint8] | None = None,
 ) -> tuple[NDArray[np.uint8], Integers]:
     """Nodes that could hold a part of each kind of job, and the kind of each job."""
-    kinds, kind = np.unique(jobs[["partition", "cores", "memory", "gpus"]], return_inverse=True)
+    featured = np.ones((1, len(nodes)), np.uint8) if featured is None else featured
+    asked = ["partition", "cores", "memory", "gpus", "features"]
+    kinds, kind = np.unique(jobs[asked], return_inverse=True)
     rows = [
         reach[each["partition"]]
+        & featured[each["features"]]
         & (nodes["cores"] >= each["cores"])
         & (nodes["memory"] >= each["memory"])
         & (nodes["gpus"] >= each["gpus"])

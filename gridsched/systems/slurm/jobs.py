@@ -143,6 +143,7 @@ def cluster_jobs(
     return ClusterJobs(
         machine=SlurmCluster(
             nodes=nodes,
+            lines=np.repeat(np.arange(len(cluster.node_types)), [kind.count for kind in cluster.node_types]),
             reach=reach,
             tier=priority,
             limits=table,

@@ -31,6 +31,7 @@ JOB = np.dtype(
         ("start", np.int64),  # [s]; -1 while it waits
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
+        ("features", np.int64),  # row of the sets of nodes that constraints allow
         ("kind", np.int64),  # row of `suits`
         ("array", np.int64),  # its job array, -1 without one
         ("most_tasks", np.int64),  # of that array which may run at once
@@ -88,9 +89,12 @@ class Tables(NamedTuple):
     alone: Any  # int64[m]: jobs there that have the node to themselves, of which all but one are suspended
     busy: Any  # int64[m]: jobs on each node
     reach: Any  # uint8[partitions, m]: nodes of each partition
+    reach_bits: Any  # int64[partitions, words]: the same as bits
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
     suits_bits: Any  # int64[kinds, words]: the same as bits
     amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
+    licences: Any  # int64[n, l]: how many of each kind of licence each job holds while it runs
+    unused: Any  # int64[l]: how many of each are left
     limits: Any  # LIMIT[...]
     most: Any  # int64[..., 5]: `AMOUNTS` of each limit
     used: Any  # int64[..., 5]: what the running jobs have of them
@@ -132,13 +136,17 @@ class Room(NamedTuple):
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
-    weight: Any  # int64[m]: Weight of each node
-    levels: Any  # int64[...]: all of them in order
-    order: Any  # int64[m]: what runs of neighbours agree in: `MARK` times the Weight, and the mark of each node
+    rank: (
+        Any  # int64[2, m]: groups of nodes that are tried one after the other, for jobs that share or do not
+    )
+    ranks: Any  # int64[2]: how many of them there are
+    order: (
+        Any  # int64[m]: what runs of neighbours agree in: `MARK` times the Weight, and the mark of each node
+    )
     tried: Any  # uint8[m]: nodes that get a mark
     marked: Any  # int64[1]: whether any node has another mark than `NO_MARK`
     up: Any  # int64[words]: bits of the nodes that take jobs
-    allowed: Any  # int64[words]: bits of those that could hold a part of a job, and no reservation keeps off
+    allowed: Any  # int64[words]: bits of those of the partition of a job that no reservation keeps off
     bits: Any  # int64[words]: bits of `usable`
     wanted: Any  # int64[words]: bits of `chosen`
     idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
@@ -285,8 +293,19 @@ def over_limit(t: Any, j: int) -> bool:
 
 
 @inline
+def has_licences(t: Any, j: int) -> bool:
+    """Whether there are licences for a job to start now."""
+    enough = True
+    for k in range(len(t.unused)):
+        enough &= t.licences[j, k] <= t.unused[k]
+    return bool(enough)
+
+
+@inline
 def count_for_limits(t: Any, j: int, sign: int) -> None:
-    """Add a job to what its groups have, or take it off."""
+    """Add a job to what its groups have and to the licences in use, or take it off."""
+    for k in range(len(t.unused)):
+        t.unused[k] -= sign * t.licences[j, k]
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
         if which == -1:
@@ -496,19 +515,24 @@ def choose(free: Any, r: Any, job: Any) -> None:
 
 @noinline
 def choose_lightest(free: Any, r: Any, job: Any) -> None:
-    """Choose for a job that starts now: among the fitting nodes of least weight that are enough.
+    """Choose for a job that starts now: among the fitting nodes of the first groups that are enough.
 
-    Source: `_pick_best_nodes` of slurmctld (node_scheduler.c). What backfilling plans for later does not ask
-    it; select/cons_tres looks at weights itself, select/linear does not.
+    Source: `_pick_best_nodes` of slurmctld (node_scheduler.c): groups are the lines of slurm.conf by Weight;
+    for jobs that share nodes those of one Weight are one. What backfilling plans for later is not chosen so:
+    select/cons_tres looks at weights itself, select/linear does not.
     """
-    enough = 0
-    for k in range(len(r.levels) if len(r.levels) > 1 else 0):
+    own = 1 if job["whole"] else 0
+    if r.ranks[own] > 1:
+        fitting = r.worth
+        fitting[: r.ranks[own]] = 0
         for node in range(len(r.fitting)):
-            enough += 1 if r.fitting[node] and r.weight[node] == r.levels[k] else 0
-        if enough >= job["nodes"]:
-            for node in range(len(r.fitting)):
-                r.fitting[node] &= 1 if r.weight[node] <= r.levels[k] else 0
-            break
+            fitting[r.rank[own, node]] += r.fitting[node]
+        enough, last = fitting[0], 0
+        while enough < job["nodes"]:
+            last += 1
+            enough += fitting[last]
+        for node in range(len(r.fitting)):
+            r.fitting[node] &= 1 if r.rank[own, node] <= last else 0
     choose(free, r, job)
 
 
@@ -603,16 +627,16 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     limit = t.jobs[j]["limit"]
     until = moment + limit
     later, reopened = 0, 0
-    kind = t.jobs[j]["kind"]
+    own, kind = t.jobs[j]["partition"], t.jobs[j]["kind"]
     if t.counts[1] > 0:
         for node in range(len(r.usable)):
-            r.usable[node] = t.suits[kind, node] & t.up[node]
-        if keep_off(t, r, t.jobs[j]["partition"], limit, moment):
+            r.usable[node] = t.reach[own, node] & t.up[node]
+        if keep_off(t, r, own, limit, moment):
             reopened = after_reservations(t, moment, b.resolution)
         pack(r.usable, r.allowed)
     else:
         for word in range(len(r.allowed)):
-            r.allowed[word] = t.suits_bits[kind, word] & r.up[word]
+            r.allowed[word] = t.reach_bits[own, word] & r.up[word]
     for word in range(len(r.bits)):
         r.bits[word] = r.allowed[word]
     last = s.count[0] - 1
@@ -627,6 +651,9 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
         free = s.free[row]
         for word in range(len(r.bits)):
             r.bits[word] &= free[word]
+    # only now those are left out that could hold no part of the job
+    for word in range(len(r.bits)):
+        r.bits[word] &= t.suits_bits[kind, word]
     if 0 < reopened < now + b.window and (later == 0 or reopened < later):
         later = reopened
     return int(later)

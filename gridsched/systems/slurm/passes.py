@@ -27,6 +27,7 @@ from gridsched.systems.slurm.kernels import (
     choose_lightest,
     clashes,
     fitting_nodes,
+    has_licences,
     keep_off,
     mark,
     mark_free,
@@ -122,7 +123,7 @@ def main_pass(
                 break
             continue
         r.tested[own] += 1
-        if (most[1] and r.tested[own] > most[1]) or over_limit(t, j):
+        if (most[1] and r.tested[own] > most[1]) or over_limit(t, j) or not has_licences(t, j):
             continue
         suits = t.suits[t.jobs[j]["kind"]]
         unmark(r, t.reach[own])
@@ -157,7 +158,7 @@ def main_pass(
 @inline
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
-    if r.marked[0] or len(r.levels) > 1:
+    if r.marked[0] or r.ranks[1] > 1:
         unpack(r.bits, r.usable)
         unmark(r, r.usable)
         mark_free(t.free, r, r.usable, t.jobs[j])
@@ -167,6 +168,8 @@ def choose_anew(t: Any, r: Any, j: int) -> None:
 @noinline
 def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
+    if not has_licences(t, j):
+        return NEITHER
     no_plan = not gets_plan(t, b, j, now)
     limit = t.jobs[j]["limit"]
     later = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import EventKind
 from gridsched.errors import TraceError
+from gridsched.systems.slurm.conf import licences_of
 from gridsched.systems.slurm.controller import BACKFILL, MAIN
 from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.workloads.dependencies import KINDS
@@ -46,7 +48,8 @@ class RecordedJob:
     `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
     may run at once, 0 for any number. `eligible` is its begin time, `released` when its hold ended,
     `cancelled` when it was cancelled while it waited, `freed` when all its nodes could be used by others.
-    `dependencies` are kinds and names of jobs. `nice` is taken off its priority.
+    `dependencies` are kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features
+    of nodes, `licences` are names with numbers.
     """
 
     number: int
@@ -75,6 +78,8 @@ class RecordedJob:
     array_limit: int = 0
     dependencies: tuple[tuple[str, str], ...] = ()
     nice: int = 0
+    constraint: str = ""
+    licences: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def identifier(self) -> str:
@@ -175,7 +180,9 @@ def _freed(job: RecordedJob, recording: Recording) -> int:
         answer -= 1  # it is free before that is logged
         for other in recording.jobs:
             if job.end <= other.start <= answer + _STAMPED and node in other.where:
-                given = max((at for at, _ in recording.passes if job.end < at <= other.start), default=job.end + 1)
+                given = max(
+                    (at for at, _ in recording.passes if job.end < at <= other.start), default=job.end + 1
+                )
                 answer = min(answer, given - 1)
         latest = max(latest, answer)
     return latest
@@ -265,7 +272,9 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> Recor
         cancelled=log.cancelled.get(number, -1),
         array_limit=int(extra.get("array", "").partition("%")[2] or 0),
         dependencies=_dependencies(extra.get("dep", "")),
-        nice=int(extra.get("nice") or 0),
+        nice=int(extra.get("nice") or asked.get("nice") or 0),
+        constraint=asked.get("constraint") or "",
+        licences=licences_of(asked.get("licenses") or "", "licenses"),
     )
 
 

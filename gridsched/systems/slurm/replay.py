@@ -37,6 +37,7 @@ from gridsched.systems.slurm.preempting import preemption_of
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
 from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
+from gridsched.workloads.constraints import nodes_with
 from gridsched.workloads.dependencies import dependency_table
 
 Integers = NDArray[np.int64]
@@ -158,6 +159,11 @@ class Replay:
         return [(job.account, job.user, job.qos) for job in self.recording.jobs]
 
     @property
+    def constraints(self) -> list[str]:
+        """Constraints of jobs, each once."""
+        return sorted({job.constraint for job in self.recording.jobs})
+
+    @property
     def partitions(self) -> dict[str, int]:
         """Place of each partition."""
         return {each.name: k for k, each in enumerate(self.configuration.partitions)}
@@ -182,7 +188,9 @@ class Replay:
 
     def machine(self, limits: RecordArray) -> SlurmCluster:
         """The cluster."""
-        nodes = np.array([(each.cores, each.memory, each.gpus, each.weight) for each in self.configuration.nodes], NODE)
+        nodes = np.array(
+            [(each.cores, each.memory, each.gpus, each.weight) for each in self.configuration.nodes], NODE
+        )
         places = {node.name: k for k, node in enumerate(self.configuration.nodes)}
         named = {name for *_, name in self.recording.node_events}
         named |= {name for each in self.recording.reservations for name in each.nodes}
@@ -203,6 +211,15 @@ class Replay:
             events=sorted(events),
             windows=windows,
             reserved=reserved if len(reserved) else None,
+            lines=np.array([each.line for each in self.configuration.nodes], np.int64),
+            featured=np.array(
+                [
+                    nodes_with(each, [node.features for node in self.configuration.nodes])
+                    for each in self.constraints
+                ],
+                np.uint8,
+            ),
+            licences=np.array(list(self.configuration.licences.values()), np.int64),
             reach=np.array(
                 [
                     [node.name in set(each.nodes) for node in self.configuration.nodes]
@@ -228,6 +245,7 @@ class Replay:
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
             jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
+            jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
         most = [job.array_limit for job in self.recording.jobs]
         chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
@@ -256,7 +274,10 @@ class Replay:
         self, priorities: str | Priorities, latency: int | None, *, watch: Watcher | None = None
     ) -> Controller:
         """The controller with its jobs, before it does anything; see `closed_loop`."""
-        delays = [max(job.freed - job.end, 0) if job.start >= 0 and job.freed >= 0 else 0 for job in self.recording.jobs]
+        delays = [
+            max(job.freed - job.end, 0) if job.start >= 0 and job.freed >= 0 else 0
+            for job in self.recording.jobs
+        ]
         if isinstance(priorities, str):
             priorities = self._priorities(priorities)
         limits, limited, of_jobs = self._limits()
@@ -286,6 +307,7 @@ class Replay:
                 jobs=records,
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
+                licences=self._licences(),
                 lifecycles=self._lifecycles(),
                 preemption=preemption,
                 minutes=minutes,
@@ -296,6 +318,26 @@ class Replay:
             latency=np.array(delays, np.int64) if latency is None else latency,
             watch=watch,
         )
+
+    def _licences(self) -> Integers:
+        """Licences of each job.
+
+        Raises
+        ------
+        ConfigurationError
+            If it asks for some that there are none of.
+        """
+        kinds = list(self.configuration.licences)
+        found = np.zeros((len(self.recording.jobs), len(kinds)), np.int64)
+        for k, job in enumerate(self.recording.jobs):
+            for name, number in job.licences.items():
+                if name not in kinds:
+                    raise ConfigurationError(
+                        f"{self.recording.folder}: job {job.number} asks for licence {name}, which slurm.conf "
+                        "does not have; give the configuration of that time"
+                    )
+                found[k, kinds.index(name)] += number
+        return found
 
     def _begin(self, problem: str) -> int:
         """Instant [ms] from which on the controller counts what jobs use."""

@@ -197,17 +197,17 @@ def _partition(partition: SlurmPartition, number: int) -> Partition:
 
 
 def _node_types(read: SlurmConfiguration, scheduler: Slurm) -> list[NodeType]:
-    """Consecutive equal nodes together; memory only where jobs are held to it."""
+    """Nodes of a line together; memory only where jobs are held to it."""
     held = scheduler.memory_is_consumed or scheduler.select_type == "linear"
-    alike = groupby(read.nodes, key=lambda node: (node.cores, node.memory, node.gpus, node.weight))
+    alike = [list(nodes) for _, nodes in groupby(read.nodes, key=lambda node: node.line)]
     return [
         NodeType(
             name=f"type{place}-",
             names=[node.name for node in nodes],
-            cores=cores,
-            memory=memory if held and memory > _NO_MEMORY else None,
-            gpus=gpus,
-            weight=weight,
+            cores=nodes[0].cores,
+            memory=nodes[0].memory if held and nodes[0].memory > _NO_MEMORY else None,
+            gpus=nodes[0].gpus,
+            weight=nodes[0].weight,
         )
-        for place, ((cores, memory, gpus, weight), nodes) in enumerate(alike)
+        for place, nodes in enumerate(alike)
     ]
