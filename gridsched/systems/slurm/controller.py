@@ -10,7 +10,7 @@ _attempt_backfill() in Slurm 22.05).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,6 +136,9 @@ class Tickets:
     minutes: MinuteRules | None = None
 
 
+_WAITS = FOREVER
+"""Stands for a node in what happens to a job that was preempted: it waits again."""
+
 _APART = 2**24
 """Places of records from one job to the next one."""
 
@@ -208,6 +211,8 @@ class Controller:
         Ticks a second.
     latency : int or int64[n]
         Ticks from the end of each job until its nodes can be used.
+    departures : mapping of (int, int) to mapping of int to int, optional
+        For a job and how often it was killed before: the ticks until it has left each node.
     watch : Watcher, optional
         Who looks at each pass.
     """
@@ -221,6 +226,7 @@ class Controller:
         *,
         unit: int = 1,
         latency: int | Integers = 0,
+        departures: Mapping[tuple[int, int], Mapping[int, int]] | None = None,
         watch: Watcher | None = None,
     ) -> None:
         self.watch = watch
@@ -321,8 +327,9 @@ class Controller:
         self.preemption: Any = tickets.preemption
         self.preempts = isinstance(self.preemption, Preemption)
         self.gave_way: list[tuple[int, int, int, int]] = []
-        # when jobs that were preempted have left their nodes, and when (1) they may wait again
+        # when jobs that were preempted have left each node, and when they may wait again
         self.preempted: list[tuple[int, int, int]] = []
+        self.departures = departures or {}
         self.asleep: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
         self.priorities: Priorities = priorities or FirstCome(count)
@@ -531,24 +538,29 @@ class Controller:
                 self.asleep[job] = now
                 self.end[job] = -1
                 continue
-            gone = now + int(self.latency[job])
-            heapq.heappush(self.preempted, (gone, 0, job))
+            gone = now
+            logged = self.departures.get((job, int(self.killed[job])), {})
+            for node in nodes_of(self.tables, job).tolist():
+                left = now + logged.get(node, int(self.latency[job]))
+                heapq.heappush(self.preempted, (left, job, node))
+                gone = max(gone, left)
             self._interrupt(job, now, "lost" if mode == CANCEL else None)
             if mode != CANCEL:
-                hold = self.parameters.requeue_delay * self.unit
-                heapq.heappush(self.preempted, (gone + hold, 1, job))
+                # its begin time is a whole second after the delay
+                again = gone // self.unit + self.parameters.requeue_delay + 1
+                heapq.heappush(self.preempted, (again * self.unit, job, _WAITS))
         self.preemption.counts[1] = 0
         if done:
             self._resume_those_who_can(now)
 
-    def _leave_or_wait(self, now: int, waits: int, job: int) -> None:
-        """Let the nodes of a job that was preempted be free, or let it wait again."""
-        if waits:
+    def _leave_or_wait(self, now: int, job: int, node: int) -> None:
+        """Let a node of a job that was preempted be free, or let the job wait again."""
+        if node == _WAITS:
             self.tables.jobs["begin"][job] = now // self.unit
             self.priorities.requeued(job, now)
             self._put_back(job)
         else:
-            self.room.completing[nodes_of(self.tables, job)] -= 1
+            self.room.completing[node] -= 1
 
     def _resume_those_who_can(self, now: int) -> None:
         """Let suspended jobs go on that have their nodes to themselves, those of higher levels first."""

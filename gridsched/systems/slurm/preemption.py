@@ -159,17 +159,51 @@ def add_victims(t: Any, r: Any, p: Any, j: int, way: int, count: int) -> bool:
 # --- which of them do -----------------------------------------------------------------------------
 
 
+@inline
+def sort_by_overlap(p: Any) -> None:
+    """Put candidates with more overlap before those with less."""
+    for i in range(1, p.counts[CANDIDATES]):
+        other, overlap, place = p.candidates[i], p.overlap[i], i
+        while place > 0 and p.overlap[place - 1] < overlap:
+            p.candidates[place], p.overlap[place] = p.candidates[place - 1], p.overlap[place - 1]
+            place -= 1
+        p.candidates[place], p.overlap[place] = other, overlap
+
+
+@noinline
+def leave_in_order(t: Any, r: Any, p: Any, j: int) -> int:
+    """Suppose that candidates of select/linear leave until a job fits; the last of them, -1 if it does not.
+
+    Of each is noted how many of its nodes were of use to the job then.
+    """
+    suppose(t, r, p)
+    for i in range(p.counts[CANDIDATES]):
+        other = p.candidates[i]
+        leave_out(t, r, p, other, p.way[other] == SUSPENDED)
+        fits = would_fit(t, r, p, j)
+        p.overlap[i] = 0
+        for k in range(t.jobs[other]["nodes"]):
+            p.overlap[i] += r.fitting[t.placed[t.jobs[other]["first"] + k]]
+        if fits:
+            return int(i)
+    return -1
+
+
 @noinline
 def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
-    """select/linear: candidates leave in order until the job fits; what becomes of them."""
-    suppose(t, r, p)
-    fits = False
-    for i in range(p.counts[CANDIDATES]):
-        if not fits:
-            leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
-            fits = would_fit(t, r, p, j)
-    if not fits:
+    """select/linear: candidates leave in order until the job fits; what becomes of them.
+
+    Then once more, the last of them first, and the others by the nodes that they gave.
+    """
+    last = leave_in_order(t, r, p, j)
+    if last < 0:
         return KEPT
+    if p.counts[CANDIDATES] > 1:
+        p.overlap[last] = FOREVER
+        for i in range(last + 1, p.counts[CANDIDATES]):
+            p.overlap[i] = 0
+        sort_by_overlap(p)
+        leave_in_order(t, r, p, j)
     choose(r.free, r, t.jobs[j])
     if add_victims(t, r, p, j, KILLED, p.counts[CANDIDATES]):
         return KILLED
@@ -187,12 +221,7 @@ def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
         if i < last and not p.settings[STRICT]:
             p.overlap[i] = on_chosen(t, r, j, other)
     p.overlap[last] = FOREVER
-    for i in range(1, count):
-        other, overlap, place = p.candidates[i], p.overlap[i], i
-        while place > 0 and p.overlap[place - 1] < overlap:
-            p.candidates[place], p.overlap[place] = p.candidates[place - 1], p.overlap[place - 1]
-            place -= 1
-        p.candidates[place], p.overlap[place] = other, overlap
+    sort_by_overlap(p)
 
 
 @noinline

@@ -31,7 +31,7 @@ _RESERVED = re.compile(r"Created reservation=(\S+) .*nodes=(\S+) .*start=(\S+) e
 _NOT_KNOWN = re.compile(r"(?:Updated|Deleted) reservation=(\S+)|(\S+) reservation (\S+) advanced by")
 _RELEASED = re.compile(r"_release_job_rec: release hold on JobId=(\d+)")
 _CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
-_CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) ")
+_CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(?:\d+_\d+\()?(\d+)\)? Node=(\S+)")
 _ANSWERED = re.compile(r"node_did_resp (\S+)")
 
 _STAMPED = 20
@@ -42,8 +42,25 @@ _FAILED = ("FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT
 
 
 @dataclass(frozen=True, kw_only=True)
+class Interruption:
+    """A job ran and was killed to run again; times in milliseconds of Unix time.
+
+    `left` says when it had left each node, as far as the log does; `by` is the job that preempted it.
+    """
+
+    start: int
+    end: int
+    where: tuple[str, ...]
+    left: Mapping[str, int]
+    by: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordedJob:
     """A job of a recording; times in milliseconds of Unix time, -1 for never, the limit in seconds.
+
+    `start` is its first start, `last_start` that of the execution that `end` and `where` are of, after its
+    `interruptions`.
 
     `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
     may run at once, 0 for any number. `eligible` is its begin time, `released` when its hold ended,
@@ -70,6 +87,8 @@ class RecordedJob:
     end: int
     by: int
     where: tuple[str, ...]
+    last_start: int
+    interruptions: tuple[Interruption, ...] = ()
     failed: bool = False
     eligible: int = -1
     released: int = -1
@@ -118,9 +137,10 @@ class Recording:
         Instant [ms], DRAIN or RESUME, and the node.
     reservations : list of RecordedReservation
         Reservations of nodes.
-    released, cancelled, cleared : dict of int to int
-        Instants [ms] at which jobs were released from a hold, were cancelled while they waited, and had left
-        their nodes.
+    released, cancelled : dict of int to int
+        Instants [ms] at which jobs were released from a hold, and were cancelled while they waited.
+    cleared : dict of (int, str) to list of int
+        Instants [ms] at which jobs had left a node.
     answers : dict of str to list of int
         Instants [ms] at which nodes answered the controller, also that they are free.
     """
@@ -134,7 +154,7 @@ class Recording:
     reservations: list[RecordedReservation] = field(default_factory=list)
     released: dict[int, int] = field(default_factory=dict)
     cancelled: dict[int, int] = field(default_factory=dict)
-    cleared: dict[int, int] = field(default_factory=dict)
+    cleared: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     answers: dict[str, list[int]] = field(default_factory=dict)
 
 
@@ -145,7 +165,9 @@ def milliseconds(stamp: str) -> int:
 
 
 def read_recording(folder: str | Path) -> Recording:
-    """Read `outcome.csv`, `slurmctld.log` or `.gz` and, if there is one, `submissions.csv` of a folder.
+    """Read `outcome.csv`, `slurmctld.log` or `.gz` of a folder, and `submissions.csv` and `executions.csv`.
+
+    The latter two may be missing.
 
     Raises
     ------
@@ -155,9 +177,13 @@ def read_recording(folder: str | Path) -> Recording:
     folder = Path(folder)
     asked = {row["jobid"]: row for row in _rows(folder / "submissions.csv", missing_ok=True)}
     recording = _read_log(folder)
+    executions: dict[str, list[dict[str, str]]] = {}
+    for row in _rows(folder / "executions.csv", missing_ok=True):
+        executions.setdefault(row["jobid"], []).append(row)
     for row in _rows(folder / "outcome.csv"):
         try:
-            job = _job_of(row, asked.get(row["jobid"].partition("_")[0], {}), recording)
+            asks = asked.get(row["jobid"].partition("_")[0], {})
+            job = _job_of(row, asks, executions.get(row["jobid"], []), recording)
             recording.jobs.append(job)
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
@@ -191,7 +217,7 @@ def _freed(job: RecordedJob, recording: Recording) -> int:
 def _read_log(folder: Path) -> Recording:
     """Read the controller's log."""
     log = Recording(folder=folder)
-    instants = {_RELEASED: log.released, _CANCELLED: log.cancelled, _CLEARED: log.cleared}
+    instants = {_RELEASED: log.released, _CANCELLED: log.cancelled}
     away: set[str] = set()
     for stamp, text in log_lines(folder):
         if "Running job scheduler for" in text:
@@ -211,6 +237,8 @@ def _read_log(folder: Path) -> Recording:
             if found[1] in away:
                 away.remove(found[1])
                 log.node_events.append((milliseconds(stamp), EventKind.RESUME, found[1]))
+        elif found := _CLEARED.search(text):
+            log.cleared.setdefault((int(found[1]), found[2]), []).append(milliseconds(stamp))
         elif found := _ANSWERED.search(text):
             log.answers.setdefault(found[1], []).append(milliseconds(stamp))
         elif found := _RESERVED.search(text):
@@ -235,7 +263,21 @@ def _read_log(folder: Path) -> Recording:
     return log
 
 
-def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> RecordedJob:
+def _interruption(row: dict[str, str], number: int, log: Recording) -> Interruption:
+    end, where = _instant(row["end_ms"], -1), tuple(sorted(expand_hosts(row["nodelist"])))
+    after = {node: [at for at in log.cleared.get((number, node), ()) if at >= end] for node in where}
+    return Interruption(
+        start=_instant(row["start_ms"], -1),
+        end=end,
+        where=where,
+        left={node: min(instants) - 1 for node, instants in after.items() if instants},
+        by=int(row["preempted_by"] or -1),
+    )
+
+
+def _job_of(
+    row: dict[str, str], asked: dict[str, str], executions: list[dict[str, str]], log: Recording
+) -> RecordedJob:
     start, number = _instant(row["start_ms"], -1), int(row["jobidraw"])
     array, _, task = row["jobid"].partition("_")
     # what was asked for beside resources: a word, and what follows its first colon
@@ -243,10 +285,12 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> Recor
     extra = {wish: rest}
     # a job that was cut at the end of the recording was to run as long as planned
     end = start + _instant(row.get("planned_runtime", ""), 0)
-    if number in log.cleared and row.get("state", "").startswith("TIMEOUT"):
-        end = log.cleared[number]
     where = tuple(sorted(expand_hosts(row["nodelist"]))) if start >= 0 else ()
+    left = [at for node in where for at in log.cleared.get((number, node), ())]
+    if left and row.get("state", "").startswith("TIMEOUT"):
+        end = max(left)
     end = _instant(row["done_ms"], end)
+    interruptions = tuple(_interruption(each, number, log) for each in executions[:-1])
     return RecordedJob(
         number=number,
         array=int(array),
@@ -262,10 +306,12 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: Recording) -> Recor
         gpus=int(asked.get("gpus") or 0),
         limit=60 * int(row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
-        start=start,
+        start=interruptions[0].start if interruptions else start,
         end=end,
-        by=BACKFILL if row.get("by") == "backfill" else MAIN,
+        by=BACKFILL if (executions or [row])[0].get("by") == "backfill" else MAIN,
         where=where,
+        last_start=start,
+        interruptions=interruptions,
         failed=row.get("state", "").split(" ")[0] in _FAILED,
         eligible=_instant(row.get("eligible", ""), -1) if "begin" in extra else -1,
         released=log.released.get(number, -1),

@@ -274,10 +274,6 @@ class Replay:
         self, priorities: str | Priorities, latency: int | None, *, watch: Watcher | None = None
     ) -> Controller:
         """The controller with its jobs, before it does anything; see `closed_loop`."""
-        delays = [
-            max(job.freed - job.end, 0) if job.start >= 0 and job.freed >= 0 else 0
-            for job in self.recording.jobs
-        ]
         if isinstance(priorities, str):
             priorities = self._priorities(priorities)
         limits, limited, of_jobs = self._limits()
@@ -305,7 +301,7 @@ class Replay:
             machine,
             Tickets(
                 jobs=records,
-                run=np.array([job.end - job.start for job in jobs], np.int64),
+                run=np.array([job.end - job.last_start for job in jobs], np.int64),
                 limited=limited,
                 licences=self._licences(),
                 lifecycles=self._lifecycles(),
@@ -315,9 +311,26 @@ class Replay:
             self.scheduler,
             priorities,
             unit=MILLISECONDS,
-            latency=np.array(delays, np.int64) if latency is None else latency,
+            latency=self._latency() if latency is None else latency,
+            departures=self._departures() if latency is None else None,
             watch=watch,
         )
+
+    def _latency(self) -> Integers:
+        """Milliseconds from the end of each job until the log says that its nodes are free; 0 if it does not."""
+        told = [
+            job.freed - job.end if job.start >= 0 and job.freed >= 0 else 0 for job in self.recording.jobs
+        ]
+        return np.maximum(np.array(told, np.int64), 0)
+
+    def _departures(self) -> dict[tuple[int, int], dict[int, int]]:
+        """Milliseconds until jobs that were killed have left each node, by how often they were before."""
+        places = {node.name: k for k, node in enumerate(self.configuration.nodes)}
+        return {
+            (k, nth): {places[name]: at - each.end for name, at in each.left.items()}
+            for k, job in enumerate(self.recording.jobs)
+            for nth, each in enumerate(job.interruptions)
+        }
 
     def _licences(self) -> Integers:
         """Licences of each job.
