@@ -327,8 +327,8 @@ class Controller:
         self.preemption: Any = tickets.preemption
         self.preempts = isinstance(self.preemption, Preemption)
         self.gave_way: list[tuple[int, int, int, int]] = []
-        # when jobs that were preempted have left each node, and when they may wait again
-        self.preempted: list[tuple[int, int, int]] = []
+        # when jobs have left each node, and when those that were preempted may wait again
+        self.leaving: list[tuple[int, int, int]] = []
         self.departures = departures or {}
         self.asleep: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
@@ -389,7 +389,7 @@ class Controller:
             heapq.heappop(self.ends)  # it was killed before
         events = self.machine.events
         event = events[self.happened][0] if self.happened < len(events) else FOREVER
-        return min(self.due, event, *(heap[0][0] for heap in (self.ends, self.preempted) if heap))
+        return min(self.due, event, *(heap[0][0] for heap in (self.ends, self.leaving) if heap))
 
     def _look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
@@ -406,17 +406,21 @@ class Controller:
                 _, kind, which = self.machine.events[self.happened]
                 self.happened += 1
                 self._change(kind, which, now)
-            elif self.preempted and self.preempted[0][0] == now:
-                self._leave_or_wait(*heapq.heappop(self.preempted))
+            elif self.leaving and self.leaving[0][0] == now:
+                self._leave_or_wait(*heapq.heappop(self.leaving))
             else:
                 self._come_and_go(now)
 
     def _end(self, job: int, now: int) -> None:
         """Let a job end by itself."""
         kernels.finish(self.tables, job)
-        self.priorities.ended(job, now - int(self.latency[job]))
+        self.priorities.ended(job, now)
         self.end[job] = -1
-        self.extra[job] += now - self.latency[job] - self.start[job] - self.work_left[job]
+        self.extra[job] += now - self.start[job] - self.work_left[job]
+        if self.latency[job]:
+            nodes = nodes_of(self.tables, job)
+            self.room.completing[nodes] += 1
+            self._leave(job, nodes, now, {})
         if self.linked:
             job_lifecycle.end(self.lifecycles, job, now, int(Fate.COMPLETED))
             self._look_at_lifecycles()
@@ -538,23 +542,28 @@ class Controller:
                 self.asleep[job] = now
                 self.end[job] = -1
                 continue
-            gone = now
             logged = self.departures.get((job, int(self.killed[job])), {})
-            for node in nodes_of(self.tables, job).tolist():
-                left = now + logged.get(node, int(self.latency[job]))
-                heapq.heappush(self.preempted, (left, job, node))
-                gone = max(gone, left)
+            gone = self._leave(job, nodes_of(self.tables, job), now, logged)
             self._interrupt(job, now, "lost" if mode == CANCEL else None)
             if mode != CANCEL:
                 # its begin time is a whole second after the delay
                 again = gone // self.unit + self.parameters.requeue_delay + 1
-                heapq.heappush(self.preempted, (again * self.unit, job, _WAITS))
+                heapq.heappush(self.leaving, (again * self.unit, job, _WAITS))
         self.preemption.counts[1] = 0
         if done:
             self._resume_those_who_can(now)
 
+    def _leave(self, job: int, nodes: Integers, now: int, logged: Mapping[int, int]) -> int:
+        """Let nodes of a job that is off them be free some time later; when the last of them is."""
+        gone = now
+        for node in nodes.tolist():
+            left = now + logged.get(node, int(self.latency[job]))
+            heapq.heappush(self.leaving, (left, job, node))
+            gone = max(gone, left)
+        return gone
+
     def _leave_or_wait(self, now: int, job: int, node: int) -> None:
-        """Let a node of a job that was preempted be free, or let the job wait again."""
+        """Let a node that a job had be free, or let a job that was preempted wait again."""
         if node == _WAITS:
             self.tables.jobs["begin"][job] = now // self.unit
             self.priorities.requeued(job, now)
@@ -582,7 +591,7 @@ class Controller:
 
     def _set_end(self, jobs: Integers) -> None:
         """Work out when jobs will end that start or go on."""
-        self.end[jobs] = self.start[jobs] + self._lengths(jobs) + self.latency[jobs]
+        self.end[jobs] = self.start[jobs] + self._lengths(jobs)
         for job in jobs.tolist():
             heapq.heappush(self.ends, (int(self.end[job]), job))
 

@@ -29,6 +29,7 @@ JOB = np.dtype(
         ("priority", np.float64),
         ("begin", np.int64),  # when it became eligible [s]
         ("start", np.int64),  # [s]; -1 while it waits
+        ("late", np.int64),  # seconds from the pass that starts it to the start that the controller notes
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("features", np.int64),  # row of the sets of nodes that constraints allow
@@ -131,7 +132,7 @@ class Room(NamedTuple):
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # int64[m]: jobs that will have each node to themselves
     off: Any  # uint8[n]: running jobs that a test leaves out
-    completing: Any  # int64[m]: jobs that were killed for others and have not left each node yet
+    completing: Any  # int64[m]: jobs that have ended and not left each node yet
     tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
@@ -344,8 +345,8 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     t.jobs[j]["promised"] = job["promise"]
     count_for_limits(t, j, 1)
     t.tasks[job["array"]] += 1
-    t.jobs[j]["start"] = now
-    expected = now + job["limit"]
+    t.jobs[j]["start"] = now + job["late"]
+    expected = now + job["late"] + job["limit"]
     t.jobs[j]["expected"] = expected
     for k in range(job["nodes"]):
         node = r.chosen[k]

@@ -165,6 +165,15 @@ def choose_anew(t: Any, r: Any, j: int) -> None:
         choose_lightest(t.free, r, t.jobs[j])
 
 
+@inline
+def waits_for_nodes(r: Any, job: Any) -> bool:
+    """Whether jobs that have ended have not left some of the chosen nodes yet."""
+    waits = False
+    for k in range(job["nodes"]):
+        waits |= r.completing[r.chosen[k]] > 0
+    return waits
+
+
 @noinline
 def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
@@ -192,6 +201,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if moment > begin:
             t.counts[NOTED] = 1  # another start than its nodes allow
             begin = moment
+        if begin <= now and waits_for_nodes(r, t.jobs[j]):
+            begin, later = now + 1, 0
         if begin <= now:
             if over_limit(t, j):
                 return NEITHER

@@ -350,10 +350,6 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
         p.counts[TAKES] = 1 if fits else 0
     if fits:
         choose(r.free, r, t.jobs[j])
-        for k in range(t.jobs[j]["nodes"]):
-            if r.completing[r.chosen[k]] > 0:
-                p.counts[TAKES] = 0
-                return now + 1
         return now
     if now_only:
         return FOREVER

@@ -34,7 +34,7 @@ _CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
 _CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(?:\d+_\d+\()?(\d+)\)? Node=(\S+)")
 _ANSWERED = re.compile(r"node_did_resp (\S+)")
 
-_STAMPED = 20
+STAMPED = 200
 """Milliseconds from a pass to the stamps of the starts that it makes, at most."""
 
 _FAILED = ("FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
@@ -59,7 +59,7 @@ class Interruption:
 class RecordedJob:
     """A job of a recording; times in milliseconds of Unix time, -1 for never, the limit in seconds.
 
-    `start` is its first start, `last_start` that of the execution that `end` and `where` are of, after its
+    `start` is its first start, which the accounting has as second `noted`, `last_start` that of the execution that `end` and `where` are of, after its
     `interruptions`.
 
     `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
@@ -88,6 +88,7 @@ class RecordedJob:
     by: int
     where: tuple[str, ...]
     last_start: int
+    noted: int
     interruptions: tuple[Interruption, ...] = ()
     failed: bool = False
     eligible: int = -1
@@ -205,7 +206,7 @@ def _freed(job: RecordedJob, recording: Recording) -> int:
             return -1
         answer -= 1  # it is free before that is logged
         for other in recording.jobs:
-            if job.end <= other.start <= answer + _STAMPED and node in other.where:
+            if job.end <= other.start <= answer + STAMPED and node in other.where:
                 given = max(
                     (at for at, _ in recording.passes if job.end < at <= other.start), default=job.end + 1
                 )
@@ -291,6 +292,7 @@ def _job_of(
         end = max(left)
     end = _instant(row["done_ms"], end)
     interruptions = tuple(_interruption(each, number, log) for each in executions[:-1])
+    first = interruptions[0].start if interruptions else start
     return RecordedJob(
         number=number,
         array=int(array),
@@ -306,11 +308,12 @@ def _job_of(
         gpus=int(asked.get("gpus") or 0),
         limit=60 * int(row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
-        start=interruptions[0].start if interruptions else start,
+        start=first,
         end=end,
         by=BACKFILL if (executions or [row])[0].get("by") == "backfill" else MAIN,
         where=where,
         last_start=start,
+        noted=int(row["start"]) if row.get("start", "").isdigit() and not interruptions else first // 1000,
         interruptions=interruptions,
         failed=row.get("state", "").split(" ")[0] in _FAILED,
         eligible=_instant(row.get("eligible", ""), -1) if "begin" in extra else -1,

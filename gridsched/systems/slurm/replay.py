@@ -35,7 +35,7 @@ from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimit
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.preempting import preemption_of
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
-from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
+from gridsched.systems.slurm.recording import STAMPED, RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.workloads.constraints import nodes_with
 from gridsched.workloads.dependencies import dependency_table
@@ -245,6 +245,7 @@ class Replay:
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
             jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
+            jobs[k]["late"] = self._late(job)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
         most = [job.array_limit for job in self.recording.jobs]
@@ -315,6 +316,11 @@ class Replay:
             departures=self._departures() if latency is None else None,
             watch=watch,
         )
+
+    def _late(self, job: RecordedJob) -> int:
+        """Seconds from the pass that started a job to the second of its start in the accounting."""
+        at = max((at for at, _ in self.recording.passes if at <= job.start), default=-1)
+        return job.noted - at // MILLISECONDS if 0 <= job.start <= at + STAMPED else 0
 
     def _latency(self) -> Integers:
         """Milliseconds from the end of each job until the log says that its nodes are free; 0 if it does not."""
