@@ -80,14 +80,14 @@ _KEYS = {key.lower(): key for key in (*_MODELLED, *_CHANGES_SCHEDULES, *_ADMINIS
 _WHOLE = words(
     "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start "
     "bf_interval bf_window bf_resolution bf_max_job_test bf_max_job_user bf_max_job_part "
-    "bf_max_job_array_resv bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
+    "bf_max_job_array_resv bf_node_space_size bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
 _NO_EFFECT = words(
     "bf_continue bf_yield_interval bf_yield_sleep bf_max_time bf_yield_rpc_cnt "
     "bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt nohold_on_prolog_fail "
-    "build_queue_timeout bf_node_space_size enable_job_state_cache spec_cores_first max_script_size "
+    "build_queue_timeout enable_job_state_cache spec_cores_first max_script_size "
     "max_submit_line_size requeue_delay no_env_cache batch_hold_step_timeout disable_user_top "
     "enable_user_top ignore_constraint_validation"
 )

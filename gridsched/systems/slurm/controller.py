@@ -314,13 +314,14 @@ class Controller:
             changes=np.zeros(1, np.int64),
         )
         self.backfills = parameters.scheduler_type == "backfill"
-        most = 2 * min(parameters.bf_max_job_test or count, count) + 4 if self.backfills else 4
+        size = parameters.bf_node_space_size or parameters.bf_max_job_test or 2 * count + 1
+        most = min(size, 2 * count + 1) + 3 if self.backfills else 4
         self.space = Space(
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
             free=np.zeros((most, words), np.int64),
             order=np.zeros(most, np.int64),
-            count=np.zeros(1, np.int64),
+            count=np.zeros(2, np.int64),
         )
         self.parameters, self.unit = parameters, unit
         self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)
@@ -350,6 +351,7 @@ class Controller:
             least_priority=float(parameters.bf_min_prio_reserve),
             least_age=parameters.bf_min_age_reserve,
             kill_wait=parameters.kill_wait,
+            most_stretches=size,
         )
         self.lifecycles = tickets.lifecycles
         self.listed = np.zeros(count + 1, np.int64)

@@ -119,7 +119,7 @@ class Space(NamedTuple):
     end: Any  # int64[most]
     free: Any  # int64[most, words]: bits
     order: Any  # int64[most]: stretches by time
-    count: Any  # int64[1]
+    count: Any  # int64[2]: how many there are, and how many there were in this pass
 
 
 class Room(NamedTuple):
@@ -537,6 +537,16 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
     choose(free, r, job)
 
 
+@inline
+def choose_anew(t: Any, r: Any, j: int) -> None:
+    """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
+    if r.marked[0] or r.ranks[1] > 1:
+        unpack(r.bits, r.usable)
+        unmark(r, r.usable)
+        mark_free(t.free, r, r.usable, t.jobs[j])
+        choose_lightest(t.free, r, t.jobs[j])
+
+
 # --- reservations ---------------------------------------------------------------------------------
 
 
@@ -607,6 +617,7 @@ class Backfill(NamedTuple):
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
     kill_wait: int  # [s] that a job has after its time limit
+    most_stretches: int  # after which a pass makes no more plans
 
 
 @inline
@@ -842,6 +853,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 @inline
 def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     """Whether a job can start now on the chosen nodes: nobody has to leave them."""
+    choose_anew(t, r, j)
     return True
 
 
@@ -888,16 +900,22 @@ def split(s: Any, moment: int) -> None:
             for word in range(s.free.shape[1]):
                 s.free[new, word] = s.free[row, word]
             s.count[0] += 1
+            s.count[1] += 1
             return
 
 
 @noinline
-def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
-    """Plan a job on the wanted nodes; one pair of neighbouring stretches with the same nodes becomes one."""
+def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
+    """Plan a job on the wanted nodes; whether there was room to keep the plan.
+
+    One pair of neighbouring stretches with the same nodes becomes one.
+    """
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
     for i in range(job["nodes"]):
         t.placed[job["first"] + i] = r.chosen[i]
+    if s.count[1] >= b.most_stretches:
+        return False
     begin = max(begin, s.begin[s.order[0]])
     split(s, begin)
     split(s, end)
@@ -914,4 +932,5 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
                 s.order[i] = s.order[i + 1]
             s.count[0] -= 1
             s.order[s.count[0]] = following
-            return
+            break
+    return True

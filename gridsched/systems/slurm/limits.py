@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.systems.slurm.accounts import Accounting, Association, Owner, Quality
+from gridsched.systems.slurm.accounts import Accounting, Association, Owner
 from gridsched.systems.slurm.kernels import AMOUNTS, LIMIT, RESOURCES, RUNNING, SAFE, SPENT, unchecked
 from gridsched.systems.slurm.priority import Shares
 
@@ -113,9 +113,10 @@ def limits_of_jobs(
         found: dict[tuple[str, ...], int] = {}
         only_counts: set[tuple[str, ...]] = set()
         said: set[tuple[str, str]] = set()
-        for quality in _qualities(accounting, name, partition):
+        for one in _in_order(accounting, name, partition):
+            quality = accounting.qualities[one]
             for (who, what), number in quality.limits.running.items():
-                key = ("qos", quality.name, who, holders[who], what)
+                key = ("qos", one, who, holders[who], what)
                 found[key] = number
                 if (who, what) in said:
                     only_counts.add(key)
@@ -158,11 +159,11 @@ def limits_of_jobs(
     )
 
 
-def _qualities(accounting: Accounting, name: str, partition: str) -> list[Quality]:
-    """Qualities of service of a job and of its partition, the one whose limits go first in front."""
-    own, other = accounting.qualities.get(name), accounting.qualities.get(partition)
-    both = (own, other) if own is not None and own.over_partition else (other, own)
-    return list({each.name: each for each in both if each is not None}.values())
+def _in_order(accounting: Accounting, name: str, partition: str) -> list[str]:
+    """Names of the known qualities of service of a job and of its partition, whose limits go first in front."""
+    own = accounting.qualities.get(name)
+    both = (name, partition) if own is not None and own.over_partition else (partition, name)
+    return [each for each in dict.fromkeys(both) if each in accounting.qualities]
 
 
 def unlimited(count: int) -> RecordArray:

@@ -57,7 +57,9 @@ class SlurmParameters:
     bf_min_prio_reserve : int
         Jobs of a lower priority may be backfilled, but get no plan.
     bf_min_age_reserve : int
-        Jobs that have waited fewer seconds may be backfilled, but get no plan.
+        Jobs that have waited fewer seconds may be backfilled, but get no plan, and close no partition.
+    bf_node_space_size : int
+        Stretches of time into which plans may divide a pass, before it ends; 0 for `bf_max_job_test`.
     kill_wait : int
         KillWait: seconds that a job is thought to go on after its time limit.
     preempt_type : {"none", "partition_prio", "qos"}
@@ -145,6 +147,7 @@ class SlurmParameters:
     bf_max_job_start: int = 0
     bf_min_prio_reserve: int = 0
     bf_min_age_reserve: int = 0
+    bf_node_space_size: int = 0
     kill_wait: int = 30
     preempt_type: PreemptType = "none"
     preempt_mode: PreemptMode = "off"

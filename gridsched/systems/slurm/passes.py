@@ -38,14 +38,13 @@ from gridsched.systems.slurm.kernels import (
     plan,
     start,
     unmark,
-    unpack,
     usable_at,
 )
 
 who_gives_way = ModuleDispatch(kernels, preemption, Preemption)
 """`earliest`, `has_room` and `makes_room` without preemption or with it."""
 
-NEITHER, STARTED, PLANNED = 0, 1, 2
+NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 """What a backfill pass did with a job."""
 
 
@@ -156,16 +155,6 @@ def main_pass(
 
 
 @inline
-def choose_anew(t: Any, r: Any, j: int) -> None:
-    """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
-    if r.marked[0] or r.ranks[1] > 1:
-        unpack(r.bits, r.usable)
-        unmark(r, r.usable)
-        mark_free(t.free, r, r.usable, t.jobs[j])
-        choose_lightest(t.free, r, t.jobs[j])
-
-
-@inline
 def waits_for_nodes(r: Any, job: Any) -> bool:
     """Whether jobs that have ended have not left some of the chosen nodes yet."""
     waits = False
@@ -176,7 +165,7 @@ def waits_for_nodes(r: Any, job: Any) -> bool:
 
 @noinline
 def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
-    """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
+    """Start a job now or plan it; `STARTED`, `PLANNED`, `FULL` if that cannot be kept, or `NEITHER`."""
     if not has_licences(t, j):
         return NEITHER
     no_plan = not gets_plan(t, b, j, now)
@@ -207,7 +196,6 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             if over_limit(t, j):
                 return NEITHER
             if who_gives_way.has_room(t, r, p, j, now):
-                choose_anew(t, r, j)
                 start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
@@ -227,8 +215,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             continue
         if over_limit(t, j):
             return NEITHER
-        plan(t, s, r, j, first, end)
-        return PLANNED
+        return PLANNED if plan(t, s, r, b, j, first, end) else FULL
 
 
 @jit
@@ -268,7 +255,7 @@ def backfill_pass(
     p = by_reference(rules)
     for k in range(len(s.order)):
         s.order[k] = k
-    s.count[0] = 1
+    s.count[0] = s.count[1] = 1
     s.begin[0] = now // b.resolution * b.resolution
     s.end[0] = (now + b.window) // b.resolution * b.resolution
     r.changes[0] += 1
@@ -278,7 +265,7 @@ def backfill_pass(
     partitions = t.reach.shape[0]
     count, tests = 0, 0
     for k in range(waiting):
-        if (b.most_tests and tests >= b.most_tests) or s.count[0] + 2 >= len(s.order):
+        if b.most_tests and tests >= b.most_tests:
             break
         j = queue[k]
         if over_limit(t, j):
@@ -290,14 +277,14 @@ def backfill_pass(
             continue
         a = t.jobs[j]["array"]
         plans = len(r.tested) - len(t.tasks) + a
-        if a >= 0 and r.tested[plans] > 0:
-            most = min(b.max_per_array, t.jobs[j]["most_tasks"] - t.tasks[a])
-            if r.tested[plans] >= most:
-                continue
+        if a >= 0 and r.tested[plans] >= b.max_per_array:
+            continue
         r.tested[own] += 1
         r.tested[u] += 1
         tests += 1
         done = test_job(t, s, r, b, p, j, now)
+        if done == FULL:
+            break
         if a >= 0 and done != STARTED:
             # tasks behind one that got no plan are not tried
             r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else FOREVER

@@ -29,6 +29,7 @@ from gridsched.systems.slurm.kernels import (
     SUSPENDED,
     YOUNGEST,
     choose,
+    choose_anew,
     earliest_shared,
     fitting_nodes,
     give,
@@ -378,6 +379,7 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     If they are killed instead, it cannot yet, and its nodes stay the chosen ones.
     """
     if p.counts[TAKES] == 0:
+        choose_anew(t, r, j)
         return True
     nodes = t.jobs[j]["nodes"]
     for k in range(nodes):

@@ -8,6 +8,7 @@ given.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from gridsched.systems.slurm.controller import (
     chain_tasks,
     job_records,
 )
+from gridsched.systems.slurm.hostlist import compress_hosts
 from gridsched.systems.slurm.kernels import NODE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.minutes import MinuteRules
@@ -272,7 +274,7 @@ class Replay:
         )
 
     def controller(
-        self, priorities: str | Priorities, latency: int | None, *, watch: Watcher | None = None
+        self, priorities: str | Priorities, latency: int | None = None, *, watch: Watcher | None = None
     ) -> Controller:
         """The controller with its jobs, before it does anything; see `closed_loop`."""
         if isinstance(priorities, str):
@@ -444,16 +446,27 @@ class Replay:
 
     # --- what came out ----------------------------------------------------------------------------
 
+    def executions(self, outcome: Outcome) -> dict[int, list[tuple[int, tuple[str, ...]]]]:
+        """Start [ms] and nodes of each execution, by the place of the job."""
+        found: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+        for each in outcome.executions:
+            nodes = outcome.placed[each["first"] : each["first"] + self.recording.jobs[each["job"]].nodes]
+            names = tuple(sorted(self.configuration.nodes[node].name for node in nodes))
+            found.setdefault(int(each["job"]), []).append((int(each["start"]), names))
+        return found
+
     def differences(self, outcome: Outcome, tolerance: int = 200) -> list[str]:
-        """Jobs that started at another time than recorded, in order of the earlier start: a line each."""
+        """Executions at another time [ms] or on other nodes than recorded, by the earlier start: a line each."""
         found = []
+        predicted = self.executions(outcome)
         for k, job in enumerate(self.recording.jobs):
-            start = int(outcome.start[k])
-            if min(start, job.start) < 0 <= max(start, job.start) or abs(start - job.start) > tolerance:
-                first = min(each for each in (start, job.start) if each >= 0)
-                found.append(
-                    (first, f"job {job.number} started {_when(job.start)}, predicted {_when(start)}")
-                )
+            recorded = [(each.start, each.where) for each in job.interruptions]
+            recorded += [(job.last_start, job.where)] if job.start >= 0 else []
+            for real, model in zip_longest(recorded, predicted.get(k, []), fillvalue=(-1, ())):
+                same = min(real[0], model[0]) >= 0 and abs(real[0] - model[0]) <= tolerance
+                if not same or real[1] != model[1]:
+                    words = f"job {job.number} started {_when(*real)}, predicted {_when(*model)}"
+                    found.append((min(each[0] for each in (real, model) if each[0] >= 0), words))
         return [line for _, line in sorted(found)]
 
     def measures(self, outcome: Outcome) -> dict[str, float]:
@@ -467,22 +480,16 @@ class Replay:
         here, there = np.triu_indices(len(real), 1)
         before, after = real[here] - real[there], starts[here] - starts[there]
         swapped = (before * after < 0) & (np.abs(before) > 500) & (np.abs(after) > 500)
-        same = [
-            tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes)) == job.where
-            for k, job in enumerate(self.recording.jobs)
-            if job.start >= 0
-        ]
         return {
             "within_0.2": float((away <= 200).mean()),
             "within_1": float((away <= 1000).mean()),
             "within_3": float((away <= 3000).mean()),
-            "same_nodes": float(np.mean(same)),
             "mean_wait": float((starts - submit).mean() / 1000),
             "recorded_mean_wait": float((real - submit).mean() / 1000),
             "pairs_swapped": float(swapped.mean()) if len(swapped) else 0.0,
         }
 
 
-def _when(start: int) -> str:
-    """A start [ms] in words."""
-    return f"at {start / 1000:.3f}" if start >= 0 else "never"
+def _when(start: int, where: tuple[str, ...]) -> str:
+    """A start [ms] and nodes in words."""
+    return f"at {start / 1000:.3f} on {compress_hosts(where)}" if start >= 0 else "never"
