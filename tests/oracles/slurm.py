@@ -24,6 +24,8 @@ class Job(NamedTuple):
     groups: tuple[int, ...] = ()
     array: int = -1
     factor: float = 1.0
+    features: int = 0
+    licences: tuple[int, ...] = ()
 
 
 class Node(NamedTuple):
@@ -32,6 +34,8 @@ class Node(NamedTuple):
     cores: int
     memory: int
     gpus: int
+    weight: int = 1
+    line: int = 0
 
 
 class Outage(NamedTuple):
@@ -98,6 +102,7 @@ class Cluster:
     window: int = 86400
     resolution: int = 1
     tests: int = 0
+    stretches: int = 0
     tests_of_user: int = 0
     tests_of_partition: int = 0
     most_backfilled: int = 0
@@ -112,6 +117,9 @@ class Cluster:
     calculations: list[int] = field(default_factory=list)
     half_life: float = float("inf")
     resets: list[int] = field(default_factory=list)
+    linear: bool = False
+    featured: list[set[int]] = field(default_factory=list)
+    licences: tuple[int, ...] = ()
 
 
 class Started(NamedTuple):
@@ -144,6 +152,8 @@ class Controller:
         self.given_way: list[tuple[int, int, int]] = []
         self.cut_short: list[tuple[int, int, int]] = []
         self.calculations = list(cluster.calculations)
+        self.marks: dict[int, int] = dict.fromkeys(range(len(cluster.nodes)), 0)
+        self.seen: set[int] = set()
         # passes that changed what the controller notes of jobs
         self.noted: list[int] = []
 
@@ -151,6 +161,11 @@ class Controller:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
         for now, kind in passes:
             self.advance(now)
+            for j in range(len(self.jobs)):
+                if self.jobs[j].submit < now and j not in self.seen:
+                    self.seen.add(j)
+                    self.unmark(self.cluster.partitions[self.jobs[j].partition])
+                    self.mark(j, self.suits(j))
             (self.backfill if kind else self.main)(now)
             self.wake(now)
         return self.started
@@ -317,9 +332,14 @@ class Controller:
     def left(self, node: int, on: list[int]) -> Node | None:
         """What a node has left beside some running jobs; None if one of them has it to itself."""
         those = [k for k in on if node in self.started[k].nodes]
-        there = [self.jobs[k] for k in those]
         if any(self.jobs[k].whole and k not in self.ghosts for k in those):
             return None
+        return self.beside(node, on)
+
+    def beside(self, node: int, on: list[int]) -> Node:
+        """What a node has left beside what some running jobs asked for."""
+        those = [k for k in on if node in self.started[k].nodes]
+        there = [self.jobs[k] for k in those]
         kind = self.cluster.nodes[node]
         return Node(
             kind.cores - sum(self.jobs[k].cores for k in those if k not in self.ghosts),
@@ -342,7 +362,22 @@ class Controller:
 
     def suits(self, j: int) -> set[int]:
         """Nodes of its partition that could hold a part of a job if nothing else ran."""
-        return {node for node in self.cluster.partitions[self.jobs[j].partition] if self.fits(j, node, [])}
+        there = {node for node in self.cluster.partitions[self.jobs[j].partition] if self.fits(j, node, [])}
+        return there & self.cluster.featured[self.jobs[j].features] if self.cluster.featured else there
+
+    def unmark(self, nodes: set[int]) -> None:
+        """Forget which jobs with GPUs were tried on some nodes."""
+        self.marks |= dict.fromkeys(nodes, 0)
+
+    def mark(self, j: int, nodes: set[int]) -> None:
+        """Note that a job with GPUs was tried on some nodes, which makes them lighter."""
+        if self.jobs[j].gpus and not self.jobs[j].whole:
+            self.marks |= dict.fromkeys(nodes, -self.jobs[j].gpus)
+
+    def has_licences(self, j: int, now: int) -> bool:
+        """Whether there are licences for a job."""
+        held = [self.jobs[k].licences for k in [*self.running(now), j] if self.jobs[k].licences]
+        return all(sum(each[k] for each in held) <= most for k, most in enumerate(self.cluster.licences))
 
     def start(self, j: int, now: int, by: int, nodes: list[int]) -> None:
         """Start a job."""
@@ -418,8 +453,30 @@ class Controller:
             return len(set(nodes) & set(self.started[k].nodes))
 
         if rules.linear:
-            for count in range(1, len(queue) + 1):
-                nodes = self.without(j, usable, now, queue[:count])
+            for turn in range(2):
+                gave = {}
+                nodes = None
+                for count, k in enumerate(queue, 1):
+                    nodes = self.without(j, usable, now, queue[:count])
+                    gone = set(queue[:count])
+                    sleep = {each for each in gone if rules.way[each] == "suspend"}
+                    on_them = [each for each in self.running(now) if each not in gone or each in sleep]
+                    self.ghosts = sleep
+                    gave[k] = sum(
+                        node in usable and self.fits(j, node, on_them) for node in self.started[k].nodes
+                    )
+                    self.ghosts = set()
+                    if nodes is not None:
+                        break
+                if nodes is None:
+                    return None
+                if turn == 0 and len(queue) > 1:
+                    last = queue[count - 1]
+                    others = sorted(queue[: count - 1], key=lambda k: -gave[k])
+                    useful = [k for k in others if gave[k]]
+                    useless = [k for k in others if not gave[k]]
+                    queue = [last, *useful, *useless, *queue[count:]]
+                    continue
                 if nodes is not None:
                     hit = [k for k in queue if on(nodes, k)]
                     dead = [k for k in hit if rules.way[k] != "suspend"]
@@ -501,20 +558,44 @@ class Controller:
             self.stop(k)
             if rules.way[k] == "cancel":
                 self.over.add(k)
-            self.begin[k] = now + rules.hold
+            self.begin[k] = now + rules.hold + 1
         return None
 
     # --- which nodes ------------------------------------------------------------------------------
 
     def pick(self, j: int, usable: set[int], on: list[int]) -> list[int] | None:
         """Nodes of a job among usable ones beside some running jobs: best-fit runs of neighbours."""
+        fitting = self.tried(j, usable, on)
+        return self.best(j, fitting, on) if len(fitting) >= self.jobs[j].nodes else None
+
+    def pick_now(self, j: int, usable: set[int], on: list[int]) -> list[int] | None:
+        """The same for a job that starts: of the lightest groups of nodes that are enough."""
+        job, nodes = self.jobs[j], self.cluster.nodes
+        fitting = self.tried(j, usable, on)
+        groups = {node: (nodes[node].weight, nodes[node].line if job.whole else 0) for node in fitting}
+        for group in sorted(set(groups.values())):
+            lightest = {node for node in fitting if groups[node] <= group}
+            if len(lightest) >= job.nodes:
+                return self.best(j, lightest, on)
+        return None
+
+    def tried(self, j: int, usable: set[int], on: list[int]) -> set[int]:
+        """Usable nodes where a part of a job fits; it leaves marks where it has memory and GPUs."""
         job = self.jobs[j]
-        fitting = {node for node in usable if self.fits(j, node, on)}
-        if len(fitting) < job.nodes:
-            return None
+        lefts = {node: self.beside(node, on) for node in usable}
+        self.mark(j, {n for n, left in lefts.items() if left.memory >= job.memory and left.gpus >= job.gpus})
+        return {node for node in usable if self.fits(j, node, on)}
+
+    def best(self, j: int, fitting: set[int], on: list[int]) -> list[int]:
+        """Nodes among those that fit."""
+        job = self.jobs[j]
+
+        def order(node: int) -> tuple[int, int]:
+            return (0, 0) if self.cluster.linear else (self.cluster.nodes[node].weight, self.marks[node])
+
         runs: list[list[int]] = []
         for node in sorted(fitting):
-            if runs and runs[-1][-1] == node - 1:
+            if runs and runs[-1][-1] == node - 1 and order(node) == order(node - 1):
                 runs[-1].append(node)
             else:
                 runs.append([node])
@@ -532,8 +613,9 @@ class Controller:
         chosen: list[int] = []
         while len(chosen) < job.nodes:
             need = job.nodes - len(chosen)
-            enough = [run for run in runs if len(run) >= need]
-            best = min(enough, key=worth) if enough else max(runs, key=worth)
+            light = [run for run in runs if order(run[0]) == min(order(each[0]) for each in runs)]
+            enough = [run for run in light if len(run) >= need]
+            best = min(enough, key=worth) if enough else max(light, key=worth)
             if need == 1 and not job.whole and not job.gpus:
                 chosen.append(min(best, key=free))
             else:
@@ -563,23 +645,34 @@ class Controller:
             looked[p] = looked.get(p, 0) + 1
             if (cluster.partition_depth and looked[p] > cluster.partition_depth) or self.over_limit(j, now):
                 continue
+            if not self.has_licences(j, now):
+                continue
+            self.unmark(cluster.partitions[p])
             if self.of_all(j, now, now):
                 continue
-            there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now)
-            nodes = self.pick(j, there, self.running(now))
+            there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now) - self.leaving
+            nodes = self.pick_now(j, there, self.running(now))
             if nodes is None:
                 nodes = self.make_room(j, there, now)
             if nodes is None:
-                closed.add(p)
-                lost |= cluster.partitions[p]
+                self.mark(j, self.suits(j))
+                if self.gets_plan(j, now):
+                    closed.add(p)
+                    lost |= cluster.partitions[p]
             else:
                 self.start(j, now, 0, nodes)
                 count += 1
+
+    def gets_plan(self, j: int, now: int) -> bool:
+        """Whether nodes are kept for a job that cannot start."""
+        cluster = self.cluster
+        return self.jobs[j].priority >= cluster.least_priority and now - self.begin[j] >= cluster.least_age
 
     def backfill(self, now: int) -> None:
         """Each job starts or is planned, such that it delays no plan before it."""
         cluster = self.cluster
         self.leaving = set()
+        self.made, self.full = 1, False
         begin = now // cluster.resolution * cluster.resolution
         end = (now + cluster.window) // cluster.resolution * cluster.resolution
         stretches: list[tuple[int, int, set[int]]] = [(begin, end, self.up(now))]
@@ -604,15 +697,15 @@ class Controller:
             if job.array in rejected:
                 continue
             planned = of_array.get(job.array, 0)
-            if planned and (
-                planned >= cluster.plans_of_array or planned + self.tasks(j, now) >= self.most_tasks(j)
-            ):
+            if planned >= cluster.plans_of_array:
                 continue
             tests += 1
             of_partition[job.partition] = of_partition.get(job.partition, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
             before = stretches
-            stretches = self.test(j, now, stretches)
+            stretches = self.test(j, now, stretches) if self.has_licences(j, now) else stretches
+            if self.full:
+                return
             if job.array >= 0 and j not in self.started:
                 if stretches is before:
                     rejected.add(job.array)
@@ -628,7 +721,7 @@ class Controller:
     ) -> list[tuple[int, int, set[int]]]:
         """Start or plan a job; the stretches with its plan."""
         job, cluster = self.jobs[j], self.cluster
-        no_plan = job.priority < cluster.least_priority or now - self.begin[j] < cluster.least_age
+        no_plan = not self.gets_plan(j, now)
         moment = now
         while True:
             while ends := self.of_all(j, now, moment):
@@ -649,7 +742,10 @@ class Controller:
                 if self.over_limit(j, now):
                     return stretches
                 if self.pick(j, usable, self.running(now)) is not None:
-                    self.start(j, now, 1, nodes)
+                    self.unmark(usable)
+                    lightest = self.pick_now(j, usable, self.running(now))
+                    assert lightest is not None
+                    self.start(j, now, 1, lightest)
                     return stretches
                 at_once = self.make_room(j, usable, now)
                 if at_once is not None:
@@ -671,13 +767,19 @@ class Controller:
             ):
                 moment = begin if begin > moment else begin + unit
                 continue
-            return stretches if self.over_limit(j, now) else planned(stretches, nodes, first, last)
+            if self.over_limit(j, now):
+                return stretches
+            size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
+            self.full = self.made >= size
+            self.made += cuts(stretches, first, last)
+            return stretches if self.full else planned(stretches, nodes, first, last)
 
     def usable(
         self, j: int, now: int, moment: int, stretches: list[tuple[int, int, set[int]]]
     ) -> tuple[set[int], int | None]:
         """Nodes that no plan has from a moment on until the job would end, and when to try again."""
-        suits = (self.suits(j) & self.up(now)) - self.reserved(j, now, moment)
+        partition = self.cluster.partitions[self.jobs[j].partition]
+        suits = (partition & self.up(now)) - self.reserved(j, now, moment)
         usable, later = set(suits), None
         for k, (begin, end, free) in enumerate(stretches):
             if end <= moment:
@@ -695,7 +797,7 @@ class Controller:
             reopened = -(-min(end for end in known if end >= moment) // unit) * unit + 1
             if reopened < now + self.cluster.window and (later is None or reopened < later):
                 later = reopened
-        return usable, later
+        return usable & self.suits(j), later
 
     def earliest(self, j: int, usable: set[int], now: int, now_only: bool) -> tuple[int, list[int]] | None:
         """When a job could start on usable nodes if no other came, and where."""
@@ -754,6 +856,12 @@ class Controller:
                 end = ends[group[-1]]
                 return (end if end > now else max(end + self.cluster.kill_wait, now + 1)), nodes
         return None
+
+
+def cuts(stretches: list[tuple[int, int, set[int]]], begin: int, end: int) -> int:
+    """How many stretches a plan divides in two."""
+    begin = max(begin, stretches[0][0])
+    return sum(b < moment < e for b, e, _ in stretches for moment in {begin, end})
 
 
 def planned(

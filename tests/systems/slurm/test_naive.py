@@ -25,6 +25,11 @@ from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
 
 
+def some_of(rng: np.random.Generator, count: int, part: float) -> set[int]:
+    """Each of so many nodes with a probability."""
+    return set(np.flatnonzero(rng.random(count) < part).tolist())
+
+
 def draw(
     rng: np.random.Generator, whole: str, preempting: bool = False, minutes: bool = False
 ) -> tuple[list[naive.Job], naive.Cluster, list[tuple[int, int]]]:
@@ -37,8 +42,11 @@ def draw(
     alike = rng.random() < 0.6
     kinds = [naive.Node(number(2, 6), number(2, 8), number(0, 3)) for _ in range(count)]
     nodes = [kinds[0]] * count if alike else kinds
-    everywhere = set(range(count))
-    partitions = [everywhere]
+    if rng.random() < 0.4:
+        nodes = [node._replace(weight=number(1, 2), line=number(0, 2)) for node in nodes]
+    featured = [some_of(rng, count, part) for part in (1.0, 0.6, 0.6)] if rng.random() < 0.4 else []
+    licences = (number(1, 3), number(1, 2)) if rng.random() < 0.3 else ()
+    partitions = [set(range(count))]
     if rng.random() < 0.5:
         partitions.append(set(range(number(0, count - 1), count)))
     limits = [
@@ -63,6 +71,8 @@ def draw(
                 priority=float(number(0, 3)),
                 groups=tuple(g for g in range(len(limits)) if rng.random() < 0.5),
                 array=number(0, 1) if rng.random() < 0.3 else -1,
+                features=number(0, 2) if featured and rng.random() < 0.5 else 0,
+                licences=tuple(number(0, 1) for _ in licences),
             )
         )
     jobs.sort(key=lambda job: job.submit)
@@ -74,11 +84,15 @@ def draw(
         window=60 * number(2, 30),
         resolution=int(rng.choice([1, 1, 30, 60])),
         kill_wait=number(0, 40),
+        linear=whole == "all" and rng.random() < 0.5,
+        featured=featured,
+        licences=licences,
     )
     for key, high in (
         ("partition_depth", 4),
         ("most_started", 3),
         ("tests", 6),
+        ("stretches", 8),
         ("tests_of_user", 3),
         ("tests_of_partition", 4),
         ("most_backfilled", 3),
@@ -118,7 +132,7 @@ def draw(
             level=[level[g] for g in group],
             way=[ways[g] for g in group],
             exempt=[number(0, 100) if rng.random() < 0.3 else 0 for _ in jobs],
-            linear=whole == "all",
+            linear=cluster.linear,
             youngest=rng.random() < 0.3,
             strict=rng.random() < 0.3,
             reorder=number(0, 3),
@@ -157,7 +171,7 @@ def draw(
 
 def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     """The same for the package."""
-    nodes = np.array(cluster.nodes, kernels.NODE)
+    nodes = np.array([each[:4] for each in cluster.nodes], kernels.NODE)
     reach = np.array(
         [[n in partition for n in range(len(nodes))] for partition in cluster.partitions], np.uint8
     )
@@ -176,7 +190,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     records = job_records(len(jobs))
     limited = np.full((len(jobs), 5), -1, np.int64)
     for k, job in enumerate(jobs):
-        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "partition", "user"):
+        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "partition", "user", "features"):
             records[k][name] = getattr(job, name)
         records[k]["processors"] = job.cores * job.nodes
         limited[k, : len(job.groups)] = job.groups
@@ -194,6 +208,11 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     return Controller(
         SlurmCluster(
             nodes=nodes,
+            lines=np.array([each.line for each in cluster.nodes]),
+            featured=np.array([[n in each for n in range(len(nodes))] for each in cluster.featured], np.uint8)
+            if cluster.featured
+            else None,
+            licences=np.array(cluster.licences, np.int64),
             reach=reach,
             tier=np.array(cluster.tiers),
             limits=limits,
@@ -205,11 +224,14 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             jobs=records,
             run=np.array([job.run for job in jobs]),
             limited=limited,
+            licences=np.array([job.licences for job in jobs], np.int64).reshape(len(jobs), -1),
             lifecycles=lifecycles_of(jobs),
             preemption=preemption_of(cluster.rules, len(nodes)),
             minutes=minutes_of(jobs, cluster, len(limits)) if cluster.calculations else None,
         ),
         Slurm(
+            select_type="linear" if cluster.linear else "cons_tres",
+            bf_node_space_size=cluster.stretches,
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,
             bf_window=cluster.window // 60,
@@ -366,7 +388,7 @@ def test_cases_hold_what_they_are_to_compare() -> None:
     started, killed, _ = np.sum([compare(seed, "some") for seed in range(100)], axis=0)
     assert started > 500
     assert killed > 10
-    counts = np.sum([compare(seed, "some", minutes=True) for seed in range(60)], axis=0)
+    counts = np.sum([compare(seed, "some", minutes=True) for seed in range(100)], axis=0)
     assert counts[2] > 5
     kinds = np.sum([compare_preemptions(seed, "some") for seed in range(80)], axis=0)
     assert (kinds[1:] > 4).all()
