@@ -37,7 +37,7 @@ def add_against(parser: argparse.ArgumentParser) -> None:
         "--latency",
         type=int,
         metavar="MS",
-        help="from the end of a job until its nodes can be used (default: 0, in open loop 8)",
+        help="from the end of a job until its nodes can be used (default: those of the log, in open loop 8)",
     )
 
 

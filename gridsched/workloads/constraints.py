@@ -45,8 +45,8 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
         return np.ones(len(features), np.bool_)
     if re.search(r"[\[\]*]", expression):
         raise WorkloadError(
-            f"constraint {expression!r} asks for numbers of nodes, or for one feature on all of them, which is "
-            "not modelled; use features with &, | and parentheses"
+            f"constraint {expression!r} asks for numbers of nodes, or for one feature on all of them, which "
+            "is not modelled; use features with &, | and parentheses"
         )
     tokens = _TOKEN.findall(expression)
     allowed, rest = _either(tokens, [set(each) for each in features], expression)

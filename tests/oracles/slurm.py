@@ -458,9 +458,9 @@ class Controller:
                 nodes = None
                 for count, k in enumerate(queue, 1):
                     nodes = self.without(j, usable, now, queue[:count])
-                    gone = set(queue[:count])
-                    sleep = {each for each in gone if rules.way[each] == "suspend"}
-                    on_them = [each for each in self.running(now) if each not in gone or each in sleep]
+                    sleep = {each for each in queue[:count] if rules.way[each] == "suspend"}
+                    away = set(queue[:count]) - sleep
+                    on_them = [each for each in self.running(now) if each not in away]
                     self.ghosts = sleep
                     gave[k] = sum(
                         node in usable and self.fits(j, node, on_them) for node in self.started[k].nodes

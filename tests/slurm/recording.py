@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridsched.systems.slurm.controller import BACKFILL, MAIN
-from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.systems.slurm.recording import milliseconds
 from gridsched.systems.slurm.replay import Replay
 from tests.slurm.session import FOLDER, RefusalError, free_ports
@@ -187,7 +186,6 @@ _STARTED = re.compile(
     r"sched: Allocate JobId=(\d+) NodeList=(\S+)|_start_job: Started JobId=(\d+) in \S+ on (\S+)"
 )
 _DONE = re.compile(r"_job_complete: JobId=(\d+) done")
-_ANSWERED = re.compile(r"node_did_resp (\S+)")
 
 HEADER = ["jobid", "jobidraw", "partition", "nnodes", "nodelist", "time_limit_min"]
 HEADER += ["submit_ms", "start_ms", "done_ms", "by"]
@@ -197,8 +195,7 @@ HEADER += ["submit_ms", "start_ms", "done_ms", "by"]
 class Observed:
     """A job in the log; instants in milliseconds of Unix time.
 
-    `start` is when the pass began that started it, `done` when its nodes began to be cleaned, `free` when
-    all of them were.
+    `start` is when the pass began that started it, `done` when its nodes began to be cleaned.
     """
 
     submit: int = -1
@@ -206,15 +203,12 @@ class Observed:
     by: int = MAIN
     where: str = ""
     done: int = -1
-    free: int = -1
 
 
 def observed(log: Path) -> dict[int, Observed]:
     """What a log of the controller says of each job."""
     jobs: dict[int, Observed] = {}
     began = {MAIN: -1, BACKFILL: -1}
-    cleaning: dict[str, int] = {}
-    left: dict[int, set[str]] = {}
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         stamped = _LINE.match(line)
         if not stamped:
@@ -231,60 +225,24 @@ def observed(log: Path) -> dict[int, Observed]:
             job = jobs[int(found[1] or found[3])]
             job.start, job.by, job.where = began[by], by, found[2] or found[4]
         elif found := _DONE.search(text):
-            number = int(found[1])
-            jobs[number].done = jobs[number].free = now
-            left[number] = set(expand_hosts(jobs[number].where))
-            cleaning |= dict.fromkeys(left[number], number)
-        elif (found := _ANSWERED.search(text)) and found[1] in cleaning:
-            number = cleaning.pop(found[1])
-            left[number].discard(found[1])
-            jobs[number].free = now
+            jobs[int(found[1])].done = now
     return jobs
 
 
-def write_outcome(folder: Path, jobs: dict[int, Observed], plan: Sequence[PlannedJob], end: str) -> None:
-    """Write `outcome.csv` with "done" or "free" as the instant at which nodes could be used again."""
+def write_outcome(folder: Path, jobs: dict[int, Observed], plan: Sequence[PlannedJob]) -> None:
+    """Write `outcome.csv`."""
     with (folder / "outcome.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(HEADER)
         for (number, job), planned in zip(sorted(jobs.items()), plan, strict=True):
-            over = getattr(job, end)
             by = "main" if job.by == MAIN else "backfill"
-            times = [f"{instant / 1000:.3f}" for instant in (job.submit, job.start, over)]
+            times = [f"{instant / 1000:.3f}" for instant in (job.submit, job.start, job.done)]
             row = [number, number, "main", planned.nodes, job.where, planned.limit, *times, by]
             writer.writerow(row)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Jobs that started at another pass than predicted, a line each, and whether that tells anything."""
-
-    differences: list[str]
-    passes_between: int
-    fair: bool
-
-
-def compared(folder: Path, plan: Sequence[PlannedJob]) -> Verdict:
-    """Set the recorded schedule against the model at the recorded passes.
-
-    Nodes are free some time between the two instants that the log has. Where a pass lies between them, the
-    log does not say whether it could use the nodes: both are tried. If neither gives the schedule, it counts
-    as a difference unless the first one is at such a pass, which a busy machine makes likely.
-    """
-    jobs = observed(folder / "slurmctld.log")
-    found: list[str] = []
-    fair = True
-    between: set[int] = set()
-    for end in ("free", "done"):
-        write_outcome(folder, jobs, plan, end)
-        replay = Replay.of(folder)
-        between = {
-            at for at, _ in replay.recording.passes for job in jobs.values() if job.done <= at <= job.free
-        }
-        outcome = replay.closed_loop()
-        found = replay.differences(outcome, tolerance=0)
-        if not found:
-            return Verdict([], len(between), True)
-        pairs = [(int(outcome.start[k]), job.start) for k, job in enumerate(replay.recording.jobs)]
-        fair = fair and min(min(pair) for pair in pairs if pair[0] != pair[1]) not in between
-    return Verdict(found, len(between), fair)
+def compared(folder: Path, plan: Sequence[PlannedJob]) -> list[str]:
+    """Jobs of the recorded schedule that the model starts otherwise at the recorded passes, a line each."""
+    write_outcome(folder, observed(folder / "slurmctld.log"), plan)
+    replay = Replay.of(folder)
+    return replay.differences(replay.closed_loop(), tolerance=0)

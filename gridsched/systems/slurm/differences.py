@@ -56,7 +56,8 @@ def explain_against(
     loop : {"closed", "open"}
         At the instants of the controller's passes, or at passes of the model's own.
     latency : int, optional
-        Milliseconds from the end of a job until its nodes can be used: 0 in closed loop, 8 in open loop.
+        Milliseconds from the end of a job until its nodes can be used: by default 8 in open loop, and those
+        of the log in closed loop.
     seed : int
         Draws the phases of the passes in open loop.
     tolerance : float, optional
@@ -82,7 +83,7 @@ def explain_against(
         )
     replay = Replay.of(outcome.parent)
     most = round(1000 * (TOLERANCES[loop] if tolerance is None else tolerance))
-    delay = (8 if loop == "open" else 0) if latency is None else latency
+    delay = 8 if loop == "open" and latency is None else latency
 
     def run(controller: Controller) -> Outcome:
         if loop == "closed":
@@ -128,7 +129,7 @@ def _differences(
     names = {job.identifier: k for k, job in enumerate(jobs)}
     recorded = [(job.start, job.end, job.where) for job in jobs]
     simulated = [
-        (start, start + job.end - job.start, _nodes(replay, found, k))
+        (start, start + job.end - job.last_start, _nodes(replay, found, k))
         for k, (job, start) in enumerate(zip(jobs, found.start.tolist(), strict=True))
     ]
     made = []
@@ -263,6 +264,8 @@ class _Watch:
         tables, record = controller.tables, controller.tables.jobs[job]
         if kernels.over_limit(tables, job):
             return "it was over a limit of its group or array", []
+        if not kernels.has_licences(tables, job):
+            return "licences that it needs were in use", []
         suits = tables.suits[record["kind"]] != 0
         up = suits & (tables.up != 0)
         if up.sum() < record["nodes"]:

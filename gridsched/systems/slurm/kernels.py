@@ -397,8 +397,8 @@ MARK = 256
 NO_MARK = MARK - 1
 """The least mark, and the one that nodes have at first.
 
-Source: `can_job_run_on_node` of select/cons_tres (near GPUs make a node lighter, src/plugins/select/cons_tres/
-job_test.c) and `_set_sched_weight` of slurmctld (node_scheduler.c), Slurm 22.05.
+Source: `can_job_run_on_node` of select/cons_tres (job_test.c: near GPUs make a node lighter), and how
+slurmctld sets `sched_weight` before it tries a job (node_scheduler.c), Slurm 22.05.
 """
 
 

@@ -116,7 +116,7 @@ def limits_of_jobs(
         for one in _in_order(accounting, name, partition):
             quality = accounting.qualities[one]
             for (who, what), number in quality.limits.running.items():
-                key = ("qos", one, who, holders[who], what)
+                key: tuple[str, ...] = ("qos", one, who, holders[who], what)
                 found[key] = number
                 if (who, what) in said:
                     only_counts.add(key)
@@ -160,7 +160,7 @@ def limits_of_jobs(
 
 
 def _in_order(accounting: Accounting, name: str, partition: str) -> list[str]:
-    """Names of the known qualities of service of a job and of its partition, whose limits go first in front."""
+    """Names of the known qualities of service of a job and its partition, whose limits go first in front."""
     own = accounting.qualities.get(name)
     both = (name, partition) if own is not None and own.over_partition else (partition, name)
     return [each for each in dict.fromkeys(both) if each in accounting.qualities]

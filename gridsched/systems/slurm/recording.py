@@ -59,14 +59,13 @@ class Interruption:
 class RecordedJob:
     """A job of a recording; times in milliseconds of Unix time, -1 for never, the limit in seconds.
 
-    `start` is its first start, which the accounting has as second `noted`, `last_start` that of the execution that `end` and `where` are of, after its
-    `interruptions`.
-
-    `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
-    may run at once, 0 for any number. `eligible` is its begin time, `released` when its hold ended,
-    `cancelled` when it was cancelled while it waited, `freed` when all its nodes could be used by others.
-    `dependencies` are kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features
-    of nodes, `licences` are names with numbers.
+    `start` is its first start, which the accounting has as second `noted`; `last_start` is that of the
+    execution that `end` and `where` are of, after its `interruptions`. `number` and `task` are those of
+    the log, the task -1 without an array. Of an array `array_limit` tasks may run at once, 0 for any
+    number. `eligible` is its begin time, `released` when its hold ended, `cancelled` when it was
+    cancelled while it waited, `freed` when all its nodes could be used by others. `dependencies` are
+    kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features of nodes,
+    `licences` are names with numbers.
     """
 
     number: int

@@ -325,7 +325,7 @@ class Replay:
         return job.noted - at // MILLISECONDS if 0 <= job.start <= at + STAMPED else 0
 
     def _latency(self) -> Integers:
-        """Milliseconds from the end of each job until the log says that its nodes are free; 0 if it does not."""
+        """Milliseconds from the end of each job until its nodes are free; 0 where the log does not say."""
         told = [
             job.freed - job.end if job.start >= 0 and job.freed >= 0 else 0 for job in self.recording.jobs
         ]
@@ -354,8 +354,8 @@ class Replay:
             for name, number in job.licences.items():
                 if name not in kinds:
                     raise ConfigurationError(
-                        f"{self.recording.folder}: job {job.number} asks for licence {name}, which slurm.conf "
-                        "does not have; give the configuration of that time"
+                        f"{self.recording.folder}: job {job.number} asks for licence {name}, which "
+                        "slurm.conf does not have; give the configuration of that time"
                     )
                 found[k, kinds.index(name)] += number
         return found
@@ -456,7 +456,7 @@ class Replay:
         return found
 
     def differences(self, outcome: Outcome, tolerance: int = 200) -> list[str]:
-        """Executions at another time [ms] or on other nodes than recorded, by the earlier start: a line each."""
+        """Executions at another time [ms] or on other nodes than recorded: a line each, in order of time."""
         found = []
         predicted = self.executions(outcome)
         for k, job in enumerate(self.recording.jobs):

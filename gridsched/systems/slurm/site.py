@@ -85,6 +85,8 @@ def read_slurm_site(
     except ConfigurationError as error:
         raise ConfigurationError(f"{configuration}: {error}") from None
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
+    if read.licences:
+        left.append("Licenses")  # logs do not say which of them jobs ask for
     if not read.nodes:
         return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left))
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)

@@ -67,17 +67,15 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         priority_decay_half_life=14 * 86400,
     )
     assert [node.name for node in conf.nodes] == ["n01", "n02", "n03", "gpu1"]
-    assert conf.nodes[0] == SlurmNode(name="n01", cores=16, memory=64000)
-    assert conf.nodes[3] == SlurmNode(name="gpu1", cores=32, memory=128000, gpus=4)
+    assert conf.nodes[0] == SlurmNode(name="n01", cores=16, memory=64000, weight=5, line=1)
+    assert conf.nodes[3] == SlurmNode(name="gpu1", cores=32, memory=128000, gpus=4, line=2)
     batch, gpu = conf.partitions
     assert (batch.default, len(batch.nodes), batch.time_limit) == (True, 4, 86400)
-    assert (gpu.tier, gpu.job_factor, gpu.time_limit, gpu.exclusive) == (5, 10, 7200, True)
+    assert_fields(gpu, tier=5, job_factor=10, time_limit=7200, exclusive=True, quality="gpu")
     assert set(conf.not_modelled) == {
         "SchedulerParameters=defer",
         "PriorityFlags=MAX_TRES",
         "PreemptParameters=reclaim_licenses",
-        "NodeName weight",
-        "PartitionName qos",
     }
 
 

@@ -36,8 +36,7 @@ def test_instants_of_a_log(tmp_path: Path) -> None:
         (1200, 3400, 0, "n[01-02]"),
         (3500, 4000, 1, "n03"),
     ]
-    assert (jobs[1].done - origin, jobs[1].free - origin) == (9000, 9300)
-    assert (jobs[2].done, jobs[2].free) == (-1, -1)
+    assert (jobs[1].done - origin, jobs[2].done) == (9000, -1)
 
 
 @pytest.fixture
@@ -56,13 +55,10 @@ def test_a_recorded_schedule_is_told_from_another_one(
     accelerated: tuple[Path, list[PlannedJob]],
 ) -> None:
     folder, plan = accelerated
-    verdict = compared(folder, plan)
-    assert (verdict.differences, verdict.fair) == ([], True)
+    assert compared(folder, plan) == []
     # a controller that plans two minutes ahead only would not have made this schedule
     conf = folder / "slurm.conf"
     conf.write_text(
         conf.read_text(encoding="utf-8").replace("bf_window=120", "bf_window=2"), encoding="utf-8"
     )
-    verdict = compared(folder, plan)
-    assert verdict.differences
-    assert verdict.fair
+    assert compared(folder, plan)
