@@ -156,6 +156,11 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} jobs ({part / whole:.1%})"
 
 
+def share_of(part: float) -> str:
+    """A share that is more than nothing."""
+    return f"{part:.1%}" if part >= 0.0005 else "less than 0.1%"
+
+
 def jobs(number: int) -> str:
     """A number of jobs, in words."""
     return f"{number:,} job{'' if number == 1 else 's'}"

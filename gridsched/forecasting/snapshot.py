@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.results import NO_TIME
 from gridsched.submission import check_clean, cluster_of
+from gridsched.traces.cleaning import NEVER_RAN, never_ran
 from gridsched.workloads.table import Workload
 
 RECORD = np.dtype(
@@ -201,7 +202,8 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     if processors is None:
         processors = cluster_of(workload).processors
     wait = np.asarray(workload.wait_time, np.int64)
-    known = wait >= 0
+    never = never_ran(workload)
+    known = (wait >= 0) & ~never
     fits = workload.processors <= processors
     if not known.any():
         raise WorkloadError(
@@ -222,12 +224,14 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     for label in ("user", "group", "queue"):
         jobs[label] = getattr(workload, label)[kept]
     reasons = {
-        "without recorded wait": int((~known).sum()),
+        "without recorded wait": int((~known & ~never).sum()),
+        NEVER_RAN: int(never.sum()),
         "larger than the cluster": int((known & ~fits).sum()),
     }
     return Timeline(workload.name, processors, jobs, {why: count for why, count in reasons.items() if count})
 
 
 def recorded_places(workload: Workload, processors: int) -> NDArray[np.int64]:
-    """Numbers in a log of the jobs of its timeline: those that have a recorded wait and fit."""
-    return np.flatnonzero((workload.wait_time >= 0) & (workload.processors <= processors))
+    """Numbers in a log of the jobs of its timeline: those that started after a recorded wait, and fit."""
+    started = (workload.wait_time >= 0) & ~never_ran(workload)
+    return np.flatnonzero(started & (workload.processors <= processors))

@@ -15,6 +15,9 @@ from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload, add_counts
 LONGEST_TIME = 2**40
 """Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
 
+LONGEST_LIMIT = 366 * 86400
+"""Seconds from which on a requested time says that there is no limit, such as 2**31 - 1."""
+
 MAX_PROCESSORS = 2**31 - 1
 """Processors that a job may ask for."""
 
@@ -63,7 +66,8 @@ def clean(
         wait). As they are recorded, they are left out (negative run time) or take no time (0). Else they wait
         until their users gave up by the log, submit and wait time together (`gives_up_time`). Should they
         start before, they run for the part of their requested time that the jobs which ran took of theirs,
-        all together; those without a requested time are left out.
+        all together; those without a requested time, or with one of more than a year, which is no limit, are
+        left out.
 
     Returns
     -------
@@ -107,18 +111,36 @@ def clean(
 
 
 def never_ran(workload: Workload) -> NDArray[np.bool_]:
-    """Jobs that, by the log, left the queue before they ran, and were made to wait until then by `clean`."""
-    if workload.gives_up_time is None:
-        return np.zeros(len(workload), np.bool_)
-    left = (workload.gives_up_time >= 0) & (workload.wait_time < 0) & (workload.status == CANCELLED)
-    return np.asarray(left, np.bool_)
+    """Jobs that, by the log, were cancelled before they ran, also if `clean` makes them wait until then."""
+    return np.asarray(waited_in_vain(workload) >= 0, np.bool_)
+
+
+def waited_in_vain(workload: Workload) -> NDArray[np.int64]:
+    """Seconds after which the users of jobs that never ran by the log cancelled them; -1 for other jobs."""
+    waited = np.where(cancelled_unstarted(workload), np.maximum(workload.wait_time, UNKNOWN), UNKNOWN)
+    if workload.gives_up_time is not None:
+        told = (workload.status == CANCELLED) & (workload.wait_time < 0) & (workload.gives_up_time >= 0)
+        waited = np.where(told, np.maximum(workload.gives_up_time - workload.submit_time, 0), waited)
+    return waited.astype(np.int64)
+
+
+def without_limit(workload: Workload) -> NDArray[np.bool_]:
+    """Jobs whose requested time is so long that there is no limit."""
+    return np.asarray(workload.requested_time > LONGEST_LIMIT, np.bool_)
+
+
+def cancelled_unstarted(workload: Workload) -> NDArray[np.bool_]:
+    """Jobs that were cancelled and have no run time; one that used a processor had started."""
+    idle = (workload.run_time <= 0) & (workload.average_cpu_time <= 0)
+    return np.asarray((workload.status == CANCELLED) & idle, np.bool_)
 
 
 def _with_cancelled_jobs(workload: Workload) -> Workload:
     """Let jobs that were cancelled before they ran wait until then."""
-    gave_up = (workload.status == CANCELLED) & (workload.run_time <= 0) & (workload.wait_time >= 0)
-    unknown = gave_up & (workload.requested_time <= 0)
-    ran = (workload.run_time > 0) & (workload.requested_time > 0)
+    gave_up = cancelled_unstarted(workload) & (workload.wait_time >= 0)
+    endless = without_limit(workload)
+    unknown = gave_up & (endless | (workload.requested_time <= 0))
+    ran = (workload.run_time > 0) & (workload.requested_time > 0) & ~endless
     taken = float(workload.run_time[ran].sum()) / max(float(workload.requested_time[ran].sum()), 1.0)
     run_time = np.where(gave_up, np.ceil(min(taken, 1.0) * workload.requested_time), workload.run_time)
     already = workload.gives_up_time
@@ -136,7 +158,11 @@ def _with_cancelled_jobs(workload: Workload) -> Workload:
     return waiting.select(
         ~unknown,
         left_out=add_counts(
-            workload.left_out, {"cancelled before it ran, requested time unknown": int(unknown.sum())}
+            workload.left_out,
+            {
+                "cancelled before it ran, requested time unknown": int((unknown & ~endless).sum()),
+                "cancelled before it ran, requested time unlimited": int((unknown & endless).sum()),
+            },
         ),
     )
 
