@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +168,12 @@ def jobs(number: int) -> str:
 
 def counts(workload: Workload) -> list[tuple[str, str]]:
     """What was left out and repaired."""
-    both = (("left out", workload.left_out), ("repaired", workload.repaired))
+    return counts_of(workload.left_out, workload.repaired)
+
+
+def counts_of(left_out: Mapping[str, int], repaired: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Numbers of jobs that were left out and repaired, by reason."""
+    both = (("left out", left_out), ("repaired", repaired))
     return [(f"{kind}: {reason}", f"{count:,}") for kind, counts in both for reason, count in counts.items()]
 
 

@@ -6,6 +6,7 @@ to come, and starts of jobs that wait, are not in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -51,12 +52,16 @@ class Snapshot:
         but no end run; the others have finished.
     policy: str
         Name of the policy that made the queue; empty where that is not known.
+    left_out, repaired : mapping of str to int
+        Jobs of a table that are not in the queue, or were changed, by reason.
     """
 
     now: int
     processors: int
     past: NDArray[np.void]
     policy: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def waiting(self) -> NDArray[np.int64]:
