@@ -163,7 +163,7 @@ def _job_facts(workload: Workload, options: argparse.Namespace) -> list[tuple[st
         *([("no time limit", f"{share(endless, jobs)}, which request over 366 days")] if endless else []),
         *beyond_request(workload),
         ("recorded wait", share(int(started.sum()), jobs)),
-        *cancelled_in_queue(workload),
+        *cancelled_in_queue(workload, options),
         ("offered load", quantity(_offered_load(workload), 3)),
         ("most in use", _most_in_use(workload, options.processors)),
     ]

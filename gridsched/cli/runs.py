@@ -11,6 +11,7 @@ from gridsched.cli.logs import Log, cancelled
 from gridsched.cli.options import names_of_aspects
 from gridsched.cli.printing import counts, jobs, quantity, share, share_of
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.units import duration
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,7 +126,7 @@ def preparation(setting: Setting, options: argparse.Namespace) -> list[tuple[str
     if unknown.any() and options.estimates != "actual":
         facts.append(("no requested time", f"{jobs(int(unknown.sum()))}, whose run time is used"))
     facts += beyond_request(workload, estimates=options.estimates, overrun=options.overrun, kill=options.kill)
-    facts += cancelled_in_queue(workload)
+    facts += cancelled_in_queue(workload, options)
     if workload.dependencies is not None:
         waiting = len(set(workload.dependencies["job"].tolist()))
         facts.append(("dependencies", f"{jobs(waiting)} waiting for others"))
@@ -165,7 +166,7 @@ def beyond_request(
     return [("beyond their request", f"{share(late, int(known.sum()))}: {rule}")]
 
 
-def cancelled_in_queue(workload: Workload) -> list[tuple[str, str]]:
+def cancelled_in_queue(workload: Workload, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What is said of jobs that never started by the log, and of their waits."""
     from gridsched.traces.cleaning import waited_in_vain
 
@@ -173,7 +174,8 @@ def cancelled_in_queue(workload: Workload) -> list[tuple[str, str]]:
     vain = waited[waited >= 0]
     if not len(vain):
         return []
-    told = f"{share(len(vain), len(workload))}, after {quantity(vain.mean())} s on average"
+    mean = duration(vain.mean()) if options.human else f"{quantity(vain.mean())} s"
+    told = f"{share(len(vain), len(workload))}, after {mean} on average"
     return [("cancelled in the queue", f"{told}; not among the recorded waits")]
 
 
