@@ -529,9 +529,8 @@ def is_queue(path: Path) -> bool:
             first = file.readline(10_000).lower()
     except (OSError, UnicodeDecodeError):
         return False
-    names = {name.strip() for name in first.split("|" if "|" in first else ",")}
-    # one without names of columns is a queue too, and refused as such
-    without_names = len(names) > 1 and bool(names & (_RUNNING | _WAITING))
-    return without_names or (
-        "submit" not in names and all(names & set(COLUMNS[key]) for key in ("job", "state"))
-    )
+    fields = [name.strip() for name in first.split("|" if "|" in first else ",")]
+    names = set(fields)
+    if len(fields) >= len(_NEEDED) and names & (_RUNNING | _WAITING) and not first.startswith(";"):
+        return True  # without names of columns, and refused as such
+    return "submit" not in names and all(names & set(COLUMNS[key]) for key in ("job", "state"))
