@@ -529,7 +529,9 @@ def is_queue(path: Path) -> bool:
             first = file.readline(10_000).lower()
     except (OSError, UnicodeDecodeError):
         return False
-    fields = [name.strip() for name in first.split("|" if "|" in first else ",")]
+    # columns that blanks separate, as squeue has them by default, are refused as those of a queue
+    separator = next((each for each in "|," if each in first), None)
+    fields = [name.strip() for name in first.split(separator)]
     names = set(fields)
     if len(fields) >= len(_NEEDED) and names & (_RUNNING | _WAITING) and not first.startswith(";"):
         return True  # without names of columns, and refused as such

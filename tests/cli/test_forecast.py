@@ -92,6 +92,8 @@ def test_what_is_odd_in_a_queue_is_said(
     assert_rows(text, {"left out: in another partition of the queue": ["1"], "waiting": ["1", "job"]})
     queue.write_text("\n".join(queue.read_text().splitlines()[1:]))
     assert "the first row is a job" in mistake("forecast", queue, "--processors", 4)
+    queue.write_text(" JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n 1 a x ada R 1:00 1 n1\n")
+    assert "squeue -o" in mistake("forecast", queue, "--processors", 4)
 
 
 def test_more_processors_than_were_given_are_said(tmp_path: Path, printed: Callable[..., str]) -> None:
