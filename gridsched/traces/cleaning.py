@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import LARGEST
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload, add_counts
 
@@ -50,7 +51,8 @@ def clean(
 
     Repaired: "negative value made unknown" (numbers below -1 where -1 means unknown), "fractional
     time rounded" (submit time down, run and requested time up to whole seconds; these columns are int64
-    then) and "out of order" (a job submitted before one that precedes it in the log; the sort is stable).
+    then), "time limit beyond 2,147,483,647 s taken as that" (the longest estimate of a simulation; there is
+    no limit) and "out of order" (a job submitted before one that precedes it in the log; the sort is stable).
 
     Parameters
     ----------
@@ -220,12 +222,16 @@ def _repaired(workload: Workload) -> Workload:
             seconds = whole(columns[name])
             rounded |= seconds != columns[name]
             columns[name] = seconds.astype(np.int64)
+    endless = columns["requested_time"] > LARGEST
+    if endless.any():
+        columns["requested_time"] = np.minimum(columns["requested_time"], LARGEST)
     submit = columns["submit_time"]
     late = int(np.count_nonzero(submit < np.maximum.accumulate(submit)))
     order = np.argsort(submit, kind="stable") if late else slice(None)
     counts = {
         "negative value made unknown": int(np.count_nonzero(negative)),
         "fractional time rounded": int(np.count_nonzero(rounded)),
+        f"time limit beyond {LARGEST:,} s taken as that": int(np.count_nonzero(endless)),
         "out of order": late,
     }
     return workload.select(

@@ -194,6 +194,7 @@ def test_what_a_cancelled_job_would_have_run_is_not_taken_from_an_unlimited_requ
         clean(log, cancelled="wait"),
         run_time=[50, 100, 10],
         left_out={"cancelled before it ran, requested time unlimited": 1},
+        requested_time=[100, 200, 2**31 - 1],
     )
 
 
