@@ -168,14 +168,14 @@ def beyond_request(
 
 def cancelled_in_queue(workload: Workload, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What is said of jobs that never started by the log, and of their waits."""
-    from gridsched.traces.cleaning import waited_in_vain
+    from gridsched.traces.cleaning import wait_until_cancelled
 
-    waited = waited_in_vain(workload)
-    vain = waited[waited >= 0]
-    if not len(vain):
+    waited = wait_until_cancelled(workload)
+    waits = waited[waited >= 0]
+    if not len(waits):
         return []
-    mean = duration(vain.mean()) if options.human else f"{quantity(vain.mean())} s"
-    told = f"{share(len(vain), len(workload))}, after {mean} on average"
+    mean = duration(waits.mean()) if options.human else f"{quantity(waits.mean())} s"
+    told = f"{share(len(waits), len(workload))}, after {mean} on average"
     return [("cancelled in the queue", f"{told}; not among the recorded waits")]
 
 

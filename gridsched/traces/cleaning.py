@@ -114,10 +114,10 @@ def clean(
 
 def never_ran(workload: Workload) -> NDArray[np.bool_]:
     """Jobs that, by the log, were cancelled before they ran, also if `clean` makes them wait until then."""
-    return np.asarray(waited_in_vain(workload) >= 0, np.bool_)
+    return np.asarray(wait_until_cancelled(workload) >= 0, np.bool_)
 
 
-def waited_in_vain(workload: Workload) -> NDArray[np.int64]:
+def wait_until_cancelled(workload: Workload) -> NDArray[np.int64]:
     """Seconds after which the users of jobs that never ran by the log cancelled them; -1 for other jobs."""
     waited = np.where(cancelled_unstarted(workload), np.maximum(workload.wait_time, UNKNOWN), UNKNOWN)
     if workload.gives_up_time is not None:

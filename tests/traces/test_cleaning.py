@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.traces import clean
-from gridsched.traces.cleaning import waited_in_vain
+from gridsched.traces.cleaning import wait_until_cancelled
 from gridsched.workloads.table import Workload
 from tests.support.fields import assert_fields
 from tests.support.traces import workload
@@ -207,4 +207,4 @@ def test_a_job_that_used_a_processor_had_started() -> None:
         requested_time=[9] * 4,
     )
     for made in (log, clean(log, cancelled="wait")):
-        assert sorted(waited_in_vain(made).tolist()) == [-1, 7, 7, 7]
+        assert sorted(wait_until_cancelled(made).tolist()) == [-1, 7, 7, 7]
