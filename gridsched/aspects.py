@@ -9,8 +9,8 @@ import numpy as np
 
 from gridsched.errors import ConfigurationError, meant
 from gridsched.platform import Cluster
-from gridsched.traces.cleaning import never_ran
-from gridsched.workloads.table import UNKNOWN, Workload
+from gridsched.traces.cleaning import NEVER_RAN, never_ran
+from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 ASPECTS: dict[str, str] = {
     "nodes": "on which nodes jobs run, and with them memory, GPUs and partitions",
@@ -103,4 +103,6 @@ def _without(workload: Workload, cluster: Cluster, name: str) -> tuple[Workload,
             return replace(workload, requested_gpus=None, gpu_share=None), cluster
         case "dependencies":
             return replace(workload, dependencies=None), cluster
-    return replace(workload.select(~never_ran(workload)), gives_up_time=None), cluster
+    never = never_ran(workload)
+    counts = add_counts(workload.left_out, {NEVER_RAN: int(never.sum())})
+    return replace(workload.select(~never, left_out=counts), gives_up_time=None), cluster

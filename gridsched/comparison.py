@@ -18,6 +18,7 @@ from gridsched.aspects import aspects_of, without
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import (
     RECORDED,
+    Steps,
     batch_means,
     job_metrics,
     recorded,
@@ -34,6 +35,7 @@ from gridsched.systems.base import Scheduler, Site
 from gridsched.traces.cleaning import NEVER_RAN, never_ran
 from gridsched.traces.sacct import AccountingLog
 from gridsched.verification import verify
+from gridsched.workloads.dependencies import preceding_jobs
 from gridsched.workloads.table import Workload
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -64,15 +66,40 @@ def recorded_peak(workload: Workload, held: NDArray[np.int64] | None = None) -> 
 
     Of another resource, if `held` says how much of it each job held.
     """
-    known = (workload.wait_time >= 0) & (workload.run_time >= 0) & (workload.processors > 0)
-    if not len(workload) or 2 * np.count_nonzero(known) < len(workload):
+    started = _recorded_starts(workload)
+    if started is None:
         return None
-    start = (workload.submit_time + workload.wait_time)[known]
-    end = start + workload.run_time[known]
-    size = (workload.processors if held is None else held)[known]
-    used = steps(np.concatenate([start, end]), np.concatenate([size, -size])).value
+    size = (workload.processors if held is None else held)[started]
     # A job that ran no time at all still had its processors.
-    return int(max(used.max(), size.max()))
+    return int(max(_recorded_use(workload, started, size).value.max(), size.max()))
+
+
+def recorded_excess(workload: Workload, processors: int) -> float:
+    """Share of the time, from the first start to the last end of the log, in which it has more in use.
+
+    NaN if waits are unknown.
+    """
+    started = _recorded_starts(workload)
+    if started is None:
+        return np.nan
+    use = _recorded_use(workload, started, workload.processors[started])
+    seconds = np.diff(use.time)
+    return float(seconds[use.value[:-1] > processors].sum() / max(seconds.sum(), 1))
+
+
+def _recorded_starts(workload: Workload) -> NDArray[np.bool_] | None:
+    """Jobs whose start and end the log recorded; None if those of most are unknown."""
+    never = never_ran(workload)
+    known = (workload.wait_time >= 0) & (workload.run_time >= 0) & (workload.processors > 0) & ~never
+    few = not known.any() or 2 * np.count_nonzero(known) < len(workload) - np.count_nonzero(never)
+    return None if few else np.asarray(known, np.bool_)
+
+
+def _recorded_use(workload: Workload, jobs: NDArray[np.bool_], size: NDArray[np.int64]) -> Steps:
+    """What some jobs held over time, as the log recorded it."""
+    start = (workload.submit_time + workload.wait_time)[jobs]
+    end = start + workload.run_time[jobs]
+    return steps(np.concatenate([start, end]), np.concatenate([size, -size]))
 
 
 def compare(
@@ -268,7 +295,7 @@ def _beside_the_log(
             of_run if not waits else {key: shared[key] for key in shared if shared[key] == of_run.get(key)}
         )
         if not waits:
-            history = recorded(_as_the_log_has_it(run, workload, left))
+            history = recorded_run(run, workload)
             if history is not None:
                 for fate, counts in fates.items():
                     counts.append(int(left.sum()) if fate == "jobs_gave_up" else 0)
@@ -436,10 +463,15 @@ def _mean(values: Floats) -> Floats:
     return values.mean(axis=1) if values.shape[1] else np.full(len(values), np.nan)
 
 
-def _as_the_log_has_it(run: xr.Dataset, workload: Workload, left: NDArray[np.bool_]) -> xr.Dataset:
-    """A run with the run times of the log, in which jobs that never started by the log did not."""
-    start = np.where(left, -1, run["start_time"].values)
-    return run.assign(run_time=("job", workload.run_time), start_time=("job", start, run["start_time"].attrs))
+def recorded_run(run: xr.Dataset, workload: Workload) -> xr.Dataset | None:
+    """What the log recorded of the jobs of a run, see `gridsched.metrics.jobs.recorded`.
+
+    Run times are those of the log, and jobs that never started by the log did not.
+    """
+    start = np.where(never_ran(workload), -1, run["start_time"].values)
+    return recorded(
+        run.assign(run_time=("job", workload.run_time), start_time=("job", start, run["start_time"].attrs))
+    )
 
 
 def _is_known(workload: Workload) -> bool:
@@ -691,7 +723,8 @@ def _waiting_for_others(workload: Workload, accounting: AccountingLog | None, us
 
 
 def _dependencies(workload: Workload) -> str:
-    following = int(np.count_nonzero(workload.preceding_job > 0))
-    return (
-        f"{following:,} of the jobs follow another job, for which they do not wait here" if following else ""
+    following, _, wrong = preceding_jobs(workload)
+    told = [f"{len(following):,} of the jobs follow another job, for which they do not wait here"]
+    return "; ".join(
+        [*told[: len(following)], *(f"{count:,} not taken: {why}" for why, count in wrong.items() if count)]
     )

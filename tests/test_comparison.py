@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gridsched as gs
-from gridsched.comparison import compare, left_aside, recorded_peak
+from gridsched.comparison import compare, left_aside, recorded_excess, recorded_peak
 from gridsched.errors import ConfigurationError
 from gridsched.figures.comparison import comparison, extremes
+from gridsched.forecasting.snapshot import recorded_timeline
 from gridsched.policies.local import named_policy
 from gridsched.traces.sacct import read_accounting
 from tests.support.fields import assert_fields
+from tests.support.logs import odd_log
 from tests.traces.test_sacct import export, line
 
 WEEK = 7 * 86400
@@ -135,6 +138,21 @@ def test_most_processors_in_use() -> None:
     assert recorded_peak(gs.Workload(name="x", **columns)) is None
 
 
+def test_a_job_that_was_cancelled_before_it_started_has_no_recorded_wait(tmp_path: Path) -> None:
+    jobs = gs.clean(gs.read_swf(odd_log(tmp_path / "odd.swf")))
+    found = compare(jobs, 4, ["fcfs"])
+    assert_fields(found.attrs, jobs_measured=4, jobs_not_measured=1)
+    assert_fields(found.sel(scheme="recorded"), wait_time_mean=40.0, jobs_gave_up=1)
+    assert recorded_peak(replace(jobs, requested_processors=[4, 99, 2, 4, 1])) == 6
+    assert_fields(recorded_timeline(jobs), left_out={"cancelled before it started": 1})
+
+
+def test_the_share_of_the_time_in_which_more_processors_are_in_use(tmp_path: Path) -> None:
+    jobs = gs.read_swf(odd_log(tmp_path / "odd.swf"))
+    assert [recorded_excess(jobs, size) for size in (3, 4, 5, 6)] == [0.75, 0.25, 0.25, 0.0]
+    assert np.isnan(recorded_excess(replace(jobs, wait_time=[-1] * 6), 4))
+
+
 def test_what_is_left_aside_comes_from_the_log(tmp_path: Path) -> None:
     log = read_accounting(
         export(
@@ -168,6 +186,8 @@ def test_what_is_left_aside_of_an_swf_log() -> None:
     aside = dict(left_aside(workload(preceding_job=np.r_[np.full(199, -1), 5])))
     assert aside["dependencies"].startswith("1 of the jobs follow another job")
     assert "time zone" not in aside
+    constant = dict(left_aside(workload(preceding_job=np.full(200, 5))))["dependencies"]
+    assert constant == "200 not taken: preceding job 5 in every job that has one, a placeholder"
 
 
 def test_the_figure_shows_its_numbers() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
 from gridsched.submission import runtime_estimates
+from gridsched.traces.cleaning import never_ran
 from gridsched.traces.outages import infer_outages
 from gridsched.workloads.clock import zone_or_utc
 from gridsched.workloads.table import Workload
@@ -180,7 +181,8 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
         If the first half holds no queueing: without waits there is nothing to calibrate.
     """
     run = np.asarray(workload.run_time, np.int64)
-    recorded = np.where(workload.wait_time >= 0, workload.wait_time, -1).astype(np.int64)
+    started = (workload.wait_time >= 0) & ~never_ran(workload)
+    recorded = np.where(started, workload.wait_time, -1).astype(np.int64)
     first = recorded[: len(recorded) // 2]
     queued = int(np.count_nonzero(first > QUEUED))
     if queued < FEWEST_QUEUED:

@@ -120,10 +120,10 @@ def _nodes(
             "those of the column NodeList, each with the most that jobs held there at once; see --nodes",
         )
     ]
-    if found.partitions:
-        notes.append(("partitions", "have the nodes on which their jobs ran"))
     if found.without_nodes:
         notes.append(("", f"{jobs(found.without_nodes)} without a list of nodes"))
+    if found.partitions:
+        notes.append(("partitions", "have the nodes on which their jobs ran"))
     return SiteNodes(nodes=found.nodes, partitions=found.partitions), notes
 
 

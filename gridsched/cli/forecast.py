@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
@@ -18,7 +19,7 @@ from gridsched.cli.options import (
     policies_given,
     positive_integer,
 )
-from gridsched.cli.printing import Times, facts_table, jobs, print_blocks, progress, table
+from gridsched.cli.printing import Times, counts, counts_of, facts_table, jobs, print_blocks, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
 from gridsched.errors import ConfigurationError
 
@@ -115,12 +116,13 @@ def _forecast(options: argparse.Namespace) -> None:
     now: int | None = None
     log: Log | None = None
     workload: Workload | None = None
+    notes: dict[str, str] = {}
     if is_queue(find_trace(options.trace)):
         _check_queue(options)
         if options.history is None:
             state = _lone_queue(options)
         else:
-            state, log, workload, now = _continued(options)
+            state, log, workload, now, notes = _continued(options)
     else:
         state, log, workload = _past(options, policies[0])
         now = _time(options.at, workload)
@@ -138,7 +140,8 @@ def _forecast(options: argparse.Namespace) -> None:
             seed=options.seed,
             threads=usable_cores(),
         )
-    print_blocks(facts_table(_facts(told, workload)), *_starts(_chosen(told, options), log, options))
+    facts = [*_facts(told, workload, notes | _about_size(told, state)), *_aside(state, workload)]
+    print_blocks(facts_table(facts), *_starts(_chosen(told, options), log, options))
 
 
 def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, Log, Workload]:
@@ -197,23 +200,53 @@ def _lone_queue(options: argparse.Namespace) -> Snapshot:
             raise ConfigurationError(
                 f"{options.trace}: {option} is for logs; give one with --history, or leave it out"
             )
-    return read_queue(options.trace, options.processors)
+    return read_queue(options.trace, options.processors, partitions=_partitions(options))
 
 
-def _continued(options: argparse.Namespace) -> tuple[Timeline, Log, Workload, int]:
-    """A queue from a file behind the log of what was before; and now."""
+def _continued(
+    options: argparse.Namespace,
+) -> tuple[Timeline, Log, Workload, int, dict[str, str]]:
+    """A queue from a file behind the log of what was before; now, and what there is to say of facts."""
     from gridsched.forecasting.queues import continue_log
     from gridsched.forecasting.snapshot import recorded_timeline
 
     log = read_log(argparse.Namespace(**{**vars(options), "trace": options.history}))
     history = prepared(log, options).workload
-    now = (
-        recorded_timeline(history, options.processors).last_end
-        if options.at is None
-        else _time(options.at, history)
+    last = recorded_timeline(history, options.processors).last_end
+    now = last if options.at is None else _time(options.at, history)
+    workload = continue_log(
+        history, options.trace, options.processors, now=now, names=log.names, partitions=_partitions(options)
     )
-    workload = continue_log(history, options.trace, options.processors, now=now, names=log.names)
-    return recorded_timeline(workload, options.processors), log, workload, now
+    notes = {}
+    if options.at is None:
+        notes["time"] = "the last end in the history; give the time of the queue with --at"
+    if now - last > _LONG_GAP:
+        days = f"{(now - last) / 86400:,.1f} days before the queue"
+        notes["history"] = f"it ends {days}: arrivals are drawn as if none came in between"
+    return recorded_timeline(workload, options.processors), log, workload, now, notes
+
+
+_LONG_GAP = 86400
+"""Seconds from the end of the history to the queue of which nothing is said."""
+
+
+def _partitions(options: argparse.Namespace) -> list[str]:
+    """Partitions that are named; none if all are meant."""
+    return [] if options.partition is None else [name.strip() for name in options.partition.split(",")]
+
+
+def _aside(state: Timeline | Snapshot, workload: Workload | None) -> list[tuple[str, str]]:
+    """Jobs that were left out or changed, of a log and of a queue."""
+    of_log = [] if workload is None else counts(workload)
+    return [*of_log, *counts_of(state.left_out, getattr(state, "repaired", {}))]
+
+
+def _about_size(told: xr.Dataset, state: Timeline | Snapshot) -> dict[str, str]:
+    """What is said of a cluster that had more processors in use than it is said to have."""
+    taken = told.attrs["processors"]
+    if taken <= state.processors:
+        return {}
+    return {"cluster": f"{taken:,} in place of {state.processors:,}, since so many are in use then"}
 
 
 def _time(text: str, workload: Workload) -> int:
@@ -249,8 +282,8 @@ def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
     return told.isel(job=np.flatnonzero(np.isin(numbers, options.job)))
 
 
-def _facts(told: xr.Dataset, workload: Workload | None) -> list[tuple[str, str]]:
-    """What was known."""
+def _facts(told: xr.Dataset, workload: Workload | None, notes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What was known, each with its note."""
     facts = told.attrs
     now = f"{facts['now']:,} s" if workload is None else moment(workload, facts["now"])
     in_use = facts["processors"] - facts["processors_free"]
@@ -268,7 +301,7 @@ def _facts(told: xr.Dataset, workload: Workload | None) -> list[tuple[str, str]]
     if facts["adjusted_by"]:
         weight = f"weight of the simulated queue {facts['weight']:.0%}, of waits of similar jobs the rest"
         said.append(("corrected by", f"{facts['adjusted_by']:,} earlier forecasts; {weight}"))
-    return said
+    return [line for name, text in said for line in ((name, text), ("", notes.get(name, ""))) if line[1]]
 
 
 def _history(finished: int) -> str:

@@ -25,6 +25,7 @@ from gridsched.cli.printing import (
     print_blocks,
     quantity,
     share,
+    share_of,
     table,
 )
 from gridsched.errors import GridschedError, WorkloadError
@@ -101,7 +102,12 @@ def add(commands: Any) -> None:
 def _info(options: argparse.Namespace) -> None:
     log = read_log(options)
     workload = log.workload
-    facts = [("file", str(log.path)), *_header_facts(workload), *_job_facts(workload), *_cleaning(workload)]
+    facts = [
+        ("file", str(log.path)),
+        *_header_facts(workload),
+        *_job_facts(workload, options),
+        *_cleaning(workload),
+    ]
     outages = _outages(log, options) if options.outages or options.write_events else []
     print_blocks(
         facts_table(facts),
@@ -133,10 +139,14 @@ def _header_field(workload: Workload, label: str) -> str:
     return "; ".join(filter(None, matches))
 
 
-def _job_facts(workload: Workload) -> list[tuple[str, str]]:
+def _job_facts(workload: Workload, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What the jobs are."""
     import numpy as np
 
+    from gridsched.cli.runs import beyond_request, cancelled_in_queue
+    from gridsched.traces.cleaning import without_limit
+
+    started, endless = _waits_of_starts(workload) >= 0, int(without_limit(workload).sum())
     jobs = len(workload)
     submit = workload.submit_time[workload.submit_time >= 0]
     facts = [("jobs", f"{jobs:,}")]
@@ -150,19 +160,37 @@ def _job_facts(workload: Workload) -> list[tuple[str, str]]:
     facts += [
         ("users", f"{len(np.unique(workload.user[workload.user >= 0])):,}"),
         ("requested time", share(int((workload.requested_time > 0).sum()), jobs)),
-        ("recorded wait", share(int((workload.wait_time >= 0).sum()), jobs)),
+        *([("no time limit", f"{share(endless, jobs)}, which request over 366 days")] if endless else []),
+        *beyond_request(workload),
+        ("recorded wait", share(int(started.sum()), jobs)),
+        *cancelled_in_queue(workload, options),
         ("offered load", quantity(_offered_load(workload), 3)),
-        ("most in use", _most_in_use(workload)),
+        ("most in use", _most_in_use(workload, options.processors)),
     ]
     return facts
 
 
-def _most_in_use(workload: Workload) -> str:
-    """The most processors that were in use at once."""
-    from gridsched.comparison import recorded_peak
+def _waits_of_starts(workload: Workload) -> NDArray[Any]:
+    """Recorded wait of each job that started; -1 for the others, and where it is not known."""
+    import numpy as np
+
+    from gridsched.traces.cleaning import never_ran
+
+    return np.where(never_ran(workload), -1, workload.wait_time)
+
+
+def _most_in_use(workload: Workload, given: int | None) -> str:
+    """The most processors that were in use at once, and how long more were than the cluster has."""
+    from gridsched.comparison import recorded_excess, recorded_peak
 
     most = recorded_peak(workload)
-    return UNKNOWN_TEXT if most is None else f"{most:,} processors"
+    if most is None:
+        return UNKNOWN_TEXT
+    size = given or workload.processors_available
+    excess = recorded_excess(workload, size) if size and size < most else 0
+    return f"{most:,} processors" + (
+        f", more than {size:,} for {share_of(excess)} of the time" if excess else ""
+    )
 
 
 def _offered_load(workload: Workload) -> float:
@@ -179,11 +207,49 @@ def _offered_load(workload: Workload) -> float:
 
 def _of_site(log: Log) -> list[Any]:
     """How jobs ended, what partitions had, GPUs, memory and nodes."""
-    states = (
-        [] if log.accounting is None else ["How jobs ended, and what they used:", _states(log.accounting)]
-    )
-    facts = [*_gpus(log), *_memory(log.workload), *_nodes(log)]
-    return [*states, *_partitions(log), *([facts_table(facts)] if facts else [])]
+    from gridsched.cli.runs import doubtful_memory
+
+    states = _endings(log.workload) if log.accounting is None else [_states(log.accounting)]
+    told = ["How jobs ended, and what they used:", *states] if states else []
+    facts = [*_gpus(log), *_memory(log.workload), *doubtful_memory(log, log.workload), *_nodes(log)]
+    return [*told, *_partitions(log), *([facts_table(facts)] if facts else [])]
+
+
+_ENDS = (
+    "completed",
+    "failed",
+    "part of a job",
+    "cancelled after it started",
+    "failed or cancelled at its time limit",
+    "cancelled before it started",
+    "unknown",
+)
+"""Ends of jobs that the format has, or that follow from its fields."""
+
+
+def _endings(workload: Workload) -> list[Any]:
+    """Jobs by their status; nothing if the log gives none."""
+    import numpy as np
+
+    from gridsched.traces.cleaning import CANCELLED, cancelled_unstarted
+
+    status = workload.status
+    if not (status >= 0).any():
+        return []
+    ended_badly = np.isin(status, (0, CANCELLED))
+    at_limit = ended_badly & (workload.requested_time > 0) & (workload.run_time >= workload.requested_time)
+    # a later condition holds before an earlier one
+    conditions = (status == 1, status == 0, np.isin(status, (2, 3, 4)), status == CANCELLED, at_limit)
+    end = np.full(len(workload), len(_ENDS) - 1)
+    for number, holds in enumerate((*conditions, cancelled_unstarted(workload))):
+        end[holds] = number
+    used = _jobs_and_shares(workload, end, len(_ENDS))
+    rows = [
+        (name, f"{jobs:,}", _percent(jobs / len(workload)), _percent(part))
+        for name, (jobs, part) in zip(_ENDS, used, strict=True)
+        if jobs
+    ]
+    return [table(["end", "jobs", "jobs [%]", "processor-seconds [%]"], rows)]
 
 
 def _states(accounting: AccountingLog) -> Table:
@@ -357,10 +423,11 @@ def _percent(part: float) -> str:
 
 def _distributions(workload: Workload, times: Times) -> Table:
     """Quantiles of what is known of the jobs."""
+    waits = _waits_of_starts(workload)
     samples = {
         times.header("run time"): workload.run_time[workload.run_time >= 0],
         times.header("requested time"): workload.requested_time[workload.requested_time > 0],
-        times.header("recorded wait"): workload.wait_time[workload.wait_time >= 0],
+        times.header("recorded wait"): waits[waits >= 0],
     }
     columns = ["quantile", *(f"{percent}%" for percent in _QUANTILES[:-1]), "largest"]
     sizes = _quantiles(workload.processors[workload.processors > 0], quantity)

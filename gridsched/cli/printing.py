@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +156,11 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} jobs ({part / whole:.1%})"
 
 
+def share_of(part: float) -> str:
+    """A share that is more than nothing."""
+    return f"{part:.1%}" if part >= 0.0005 else "less than 0.1%"
+
+
 def jobs(number: int) -> str:
     """A number of jobs, in words."""
     return f"{number:,} job{'' if number == 1 else 's'}"
@@ -163,7 +168,12 @@ def jobs(number: int) -> str:
 
 def counts(workload: Workload) -> list[tuple[str, str]]:
     """What was left out and repaired."""
-    both = (("left out", workload.left_out), ("repaired", workload.repaired))
+    return counts_of(workload.left_out, workload.repaired)
+
+
+def counts_of(left_out: Mapping[str, int], repaired: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Numbers of jobs that were left out and repaired, by reason."""
+    both = (("left out", left_out), ("repaired", repaired))
     return [(f"{kind}: {reason}", f"{count:,}") for kind, counts in both for reason, count in counts.items()]
 
 

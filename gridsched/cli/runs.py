@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gridsched.cli.clusters import Setting, cluster_of
 from gridsched.cli.logs import Log, cancelled
 from gridsched.cli.options import names_of_aspects
-from gridsched.cli.printing import counts, jobs
+from gridsched.cli.printing import counts, jobs, quantity, share, share_of
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.units import duration
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,6 +84,8 @@ def prepared(log: Log, options: argparse.Namespace, configured: Cluster | None =
         )
     if used:
         notes = [("information used", ", ".join(used)), *notes]
+    if "memory" in used:
+        notes = [*notes, *doubtful_memory(log, made)]
     return Setting(made, cluster, notes)
 
 
@@ -115,16 +118,15 @@ def preparation(setting: Setting, options: argparse.Namespace) -> list[tuple[str
         *counts(workload),
         ("jobs", f"{len(workload):,}"),
         ("cluster", f"{cluster.processors:,} processors{nodes or _node_types(cluster)}{exclusive}{speed}"),
-        *setting.notes,
         *_about_size(workload, cluster, options),
+        *setting.notes,
         ("estimates", options.estimates),
     ]
     unknown = workload.requested_time <= 0
-    overrun = ~unknown & (workload.run_time > workload.requested_time)
     if unknown.any() and options.estimates != "actual":
         facts.append(("no requested time", f"{jobs(int(unknown.sum()))}, whose run time is used"))
-    if overrun.any() and options.kill:
-        facts.append(("killed", f"{jobs(int(overrun.sum()))}, at their requested time"))
+    facts += beyond_request(workload, estimates=options.estimates, overrun=options.overrun, kill=options.kill)
+    facts += cancelled_in_queue(workload, options)
     if workload.dependencies is not None:
         waiting = len(set(workload.dependencies["job"].tolist()))
         facts.append(("dependencies", f"{jobs(waiting)} waiting for others"))
@@ -137,6 +139,63 @@ def preparation(setting: Setting, options: argparse.Namespace) -> list[tuple[str
     if workload.acknowledgement:
         facts.append(("acknowledgement", workload.acknowledgement))
     return facts
+
+
+_OVERRUN = {
+    "doubling": "a simulation doubles their expected run time whenever it is exceeded",
+    "increments": "a simulation moves their expected end by fixed increments",
+}
+"""What is said of the rule for exceeded estimates, by value of --overrun."""
+
+
+def beyond_request(
+    workload: Workload, *, estimates: str = "requested", overrun: str = "doubling", kill: bool = False
+) -> list[tuple[str, str]]:
+    """What is said of jobs that ran longer than they requested, and of the rule for them."""
+    known = workload.requested_time > 0
+    late = int((known & (workload.run_time > workload.requested_time)).sum())
+    if not late:
+        return []
+    if kill:
+        return [("killed", f"{jobs(late)}, at their requested time")]
+    rule = (
+        f"{_OVERRUN[overrun]}; see --overrun, --kill"
+        if estimates == "requested"
+        else "their run time is the estimate; see --kill"
+    )
+    return [("beyond their request", f"{share(late, int(known.sum()))}: {rule}")]
+
+
+def cancelled_in_queue(workload: Workload, options: argparse.Namespace) -> list[tuple[str, str]]:
+    """What is said of jobs that never started by the log, and of their waits."""
+    from gridsched.traces.cleaning import wait_until_cancelled
+
+    waited = wait_until_cancelled(workload)
+    waits = waited[waited >= 0]
+    if not len(waits):
+        return []
+    mean = duration(waits.mean()) if options.human else f"{quantity(waits.mean())} s"
+    told = f"{share(len(waits), len(workload))}, after {mean} on average"
+    return [("cancelled in the queue", f"{told}; not among the recorded waits")]
+
+
+_USUAL_MEMORY, _MOST_MEMORY = 2**26, 2**30
+"""KiB a processor that half of the jobs, and that any job, may request without doubt: 64 GiB and 1 TiB."""
+
+
+def doubtful_memory(log: Log, workload: Workload) -> list[tuple[str, str]]:
+    """What is said of requested memory that no machine has, in a log without a unit of its own."""
+    import numpy as np
+
+    asked = workload.requested_memory[workload.requested_memory > 0]
+    if log.format != "swf" or not len(asked):
+        return []
+    median, most = float(np.median(asked)), float(asked.max())
+    if median <= _USUAL_MEMORY and most <= _MOST_MEMORY:
+        return []
+    told = f"up to {most / 2**20:,.0f} GiB a processor, median {median / 2**20:,.0f} GiB"
+    remedy = "divide field 10 by 1,024, or leave memory out with --without memory"
+    return [("memory in bytes?", f"{told}, if read as KiB; {remedy}")]
 
 
 _REASON = "rejected: "
@@ -183,7 +242,7 @@ def _size(cores: int, memory: int | None, gpus: int) -> str:
 
 def _about_size(workload: Workload, cluster: Cluster, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What the log tells of the size of the cluster, where it was guessed or is too small."""
-    from gridsched.comparison import recorded_peak
+    from gridsched.comparison import recorded_excess, recorded_peak
 
     if cluster.nodes:
         return []
@@ -192,7 +251,11 @@ def _about_size(workload: Workload, cluster: Cluster, options: argparse.Namespac
     most = recorded_peak(workload)
     if most is None or most <= cluster.processors:
         return []
-    return [("", f"fewer than the {most:,} that the log shows in use at once: is that the cluster?")]
+    excess = recorded_excess(workload, cluster.processors)
+    told = (
+        f"fewer than the {most:,} that the log shows in use at once (more for {share_of(excess)} of the time)"
+    )
+    return [("", f"{told}: is that the cluster?")]
 
 
 def run_policy(

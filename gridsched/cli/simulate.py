@@ -156,9 +156,10 @@ def _recorded_rows(
     reasons: dict[str, None],
 ) -> list[tuple[str, ...]]:
     """Row of what the log recorded, none where it recorded no waits."""
-    from gridsched.metrics.jobs import RECORDED, recorded
+    from gridsched.comparison import recorded_run
+    from gridsched.metrics.jobs import RECORDED
 
-    history = recorded(run.assign(run_time=("job", workload.run_time)))
+    history = recorded_run(run, workload)
     if history is None:
         return []
     if workload.processors_available not in (None, cluster.processors):

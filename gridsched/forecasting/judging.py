@@ -27,10 +27,13 @@ from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
 
+NULL = "null model"
+"""The predictor that knows waits alone; tables read `null` as a missing value."""
+
 METHODS: dict[str, str] = {
     "futures": "simulated futures",
     "combined": "futures and residual waits",
-    "null": "residual waits of similar jobs",
+    NULL: "residual waits of similar jobs",
     "estimates": "squeue --start: estimates only",
     "smith": "predicted run times (Smith et al. 1999)",
     "downey": "log-uniform run times (Downey 1997)",
@@ -38,7 +41,7 @@ METHODS: dict[str, str] = {
 }
 """Ways to forecast, see `gridsched.forecasting.predictors`."""
 
-DRAWN = ("futures", "null", "estimates", "smith", "downey")
+DRAWN = ("futures", NULL, "estimates", "smith", "downey")
 """Those of them that are asked at each instant."""
 
 HORIZONS = (600, 3600, 6 * 3600, 86400)
@@ -144,7 +147,7 @@ def make_forecasts(
         present = Scenarios(snapshot, policy, conventions)
         drawn = present.starts(futures, seed, asked=chosen).T - moment
         parts["futures"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
-        parts["null"].append(residual_waits(snapshot, waiting[chosen]))
+        parts[NULL].append(residual_waits(snapshot, waiting[chosen]))
         parts["estimates"].append(_point(present.expected[chosen] - moment))
         parts["smith"].append(_point(_predicted(present)[chosen] - moment))
         finished = snapshot.past[snapshot.finished]
@@ -208,7 +211,7 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
         forecasts.now,
         forecasts.remaining["futures" if mixed else method],
         forecasts.truth,
-        forecasts.remaining["null"] if mixed else None,
+        forecasts.remaining[NULL] if mixed else None,
     )
     later = np.flatnonzero(forecasts.now >= half)
     moving, _ = follow(issued, forecasts.end, renewals=RENEWALS)

@@ -16,7 +16,7 @@
     quantiles of the waits of jobs of about as many processors, by the binomial distribution, made when the
     job is submitted. After three misses in a row the history is cut to its end, since something has changed.
     Confidence is 95 %, levels above 1/2 are bounded from above, those below from below.
-``null``
+``null model``
     Quantiles of what was still to be waited by jobs of about as many processors and about the same estimate
     that had waited as long: no queue, no policy.
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,8 +19,9 @@ from gridsched.errors import ConfigurationError, TraceError
 from gridsched.forecasting.snapshot import RECORD, Snapshot, recorded_places, recorded_timeline
 from gridsched.nodes import seconds_on_clock
 from gridsched.submission import check_clean
+from gridsched.traces.cleaning import LONGEST_LIMIT, without_limit
 from gridsched.workloads.clock import zone_or_utc
-from gridsched.workloads.table import Workload
+from gridsched.workloads.table import Workload, add_counts
 
 _NO_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({})
 
@@ -34,6 +36,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "queue": ("queue", "qos"),
     "waited": ("waited",),
     "submit_time": ("submit_time",),
+    "reason": ("reason", "nodelist(reason)"),
+    "priority": ("priority",),
 }
 """Columns of a queue, with the names that they may have; those from user on need not be there."""
 
@@ -41,12 +45,40 @@ _NEEDED = ("job", "state", "elapsed", "processors", "time_limit")
 _NAMED = ("user", "partition", "queue")
 _RUNNING = frozenset({"r", "running", "cg", "completing", "cf", "configuring"})
 _WAITING = frozenset({"pd", "pending"})
+_NO_LIMIT = frozenset({"", "unlimited", "infinite", "not_set", "partition_limit", "invalid", "n/a"})
+_HELD = "held in the queue"
+_BEYOND = "array tasks beyond the limit of their array"
+_NOT_ELIGIBLE = {
+    "jobhelduser": _HELD,
+    "jobheldadmin": _HELD,
+    "jobholdmaxrequeue": _HELD,
+    "launchfailedrequeuedheld": _HELD,
+    "dependency": "waiting for other jobs in the queue",
+    "dependencyneversatisfied": "waiting for other jobs in the queue",
+    "begintime": "to begin later in the queue",
+    "jobarraytasklimit": _BEYOND,
+}
+"""Reasons of squeue for which a job cannot start whatever is free, without blanks, and their names here."""
+_ELSEWHERE = "in another partition of the queue"
+_MOST_TASKS = 1_000_000
+_TASKS = re.compile(r"(\d{1,18})_\[([\d,:.-]+)(?:%(\d{1,9}))?\]", re.ASCII)
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _CLOCK = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,5}):)?(\d{1,5}):(\d{2})", re.ASCII)
 _DAYS_HOURS = re.compile(r"(\d{1,5})-(\d{1,2})", re.ASCII)
 _STRANGER = -2
 _ROW = np.dtype([*RECORD.descr, ("partition", np.int64)])
 """A job of a queue; times are relative to now, and the start of one that waits is `_WAITS`."""
 _WAITS = -(2**40)
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """Jobs of a table, what the table is called, and the jobs that were left out or changed, by reason."""
+
+    rows: NDArray[np.void]
+    named: str
+    left_out: dict[str, int]
+    repaired: dict[str, int]
 
 
 def read_queue(
@@ -56,6 +88,7 @@ def read_queue(
     now: int | None = None,
     history: Workload | None = None,
     names: Mapping[str, Sequence[str]] = _NO_NAMES,
+    partitions: Collection[str] = (),
 ) -> Snapshot:
     """The present queue of a cluster from a table of its jobs.
 
@@ -64,9 +97,13 @@ def read_queue(
     table : pandas.DataFrame or path
         One row a job, the waiting ones in order of the queue: columns job, state (running or pending, or as
         ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user,
-        partition, queue (the QOS), and waited (since the submission) or submit_time. Times are seconds or
-        written like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of the history.
-        A file is CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V"``.
+        partition, queue (the QOS), reason, priority, and waited (since the submission) or submit_time. Times
+        are seconds or written like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of
+        the history. A file is CSV, or has its fields between ``|`` as those of
+        ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V|%r|%Q"``. Jobs that cannot start are left out: held ones
+        (reason, or priority 0), those that wait for others or begin later, and array tasks beyond the limit
+        of their array. A row of several array tasks is as many jobs. A job without a time limit has the
+        longest one of queue and history.
     processors : int
         Processors of the cluster.
     now : int, optional
@@ -77,11 +114,13 @@ def read_queue(
     names : mapping of str to sequence of str
         Names of users, partitions and queues of the history ("user", "partition", "queue"), in the order of
         their numbers; without them the table has their numbers.
+    partitions : collection of str
+        Partitions of the table whose jobs are read; all if empty.
 
     Returns
     -------
     Snapshot
-        The queue, for `gridsched.forecast`.
+        The queue, for `gridsched.forecast`, with counts of the jobs that were left out or changed.
 
     Raises
     ------
@@ -109,16 +148,19 @@ def read_queue(
     1
     """
     if history is not None:
-        log = continue_log(history, table, processors, now=now, names=names)
+        log = continue_log(history, table, processors, now=now, names=names, partitions=partitions)
         instant = recorded_timeline(history, processors).last_end if now is None else int(now)
-        return recorded_timeline(log, processors).at(instant)
-    rows, named = _checked_rows(table, processors, names, None)
+        made = recorded_timeline(log, processors).at(instant)
+        return replace(made, left_out=log.left_out, repaired=log.repaired)
+    queue = _checked(table, processors, names, partitions)
+    rows = queue.rows
     instant = int(-rows["submit"].min(initial=0)) if now is None else int(now)
-    _check_clock(rows, instant, named)
+    _check_clock(queue, instant)
     rows["submit"] += instant
     rows["start"] = np.where(rows["start"] > _WAITS, np.maximum(rows["start"] + instant, -1), -1)
     past = rows[list(RECORD.names or ())].astype(RECORD)
-    return Snapshot(instant, processors, past[np.argsort(past["submit"], kind="stable")])
+    past = past[np.argsort(past["submit"], kind="stable")]
+    return Snapshot(instant, processors, past, left_out=queue.left_out, repaired=queue.repaired)
 
 
 def continue_log(
@@ -128,6 +170,7 @@ def continue_log(
     *,
     now: int | None = None,
     names: Mapping[str, Sequence[str]] = _NO_NAMES,
+    partitions: Collection[str] = (),
 ) -> Workload:
     """A log that goes on with the present queue.
 
@@ -139,7 +182,7 @@ def continue_log(
     history : Workload
         A clean log with recorded waits. Its jobs that have not ended now are left out, since those of the
         queue are in the table.
-    table, processors, now, names
+    table, processors, now, names, partitions
         As of `read_queue`.
 
     Returns
@@ -147,7 +190,8 @@ def continue_log(
     Workload
         Finished jobs of the history and those of the queue, in order of submission. A job that runs has its
         time limit as run time, or a second more than it has run; a job that waits starts a second after now.
-        Neither is known now, so that no forecast and no fit of this time uses them.
+        Neither is known now, so that no forecast and no fit of this time uses them. Counts of the jobs of the
+        queue that were left out or changed are added to those of the history.
 
     Raises
     ------
@@ -183,8 +227,10 @@ def continue_log(
     def since(text: str) -> int:
         return instant - seconds_on_clock(text, "submit_time", history.unix_start_time, zone)
 
-    rows, named = _checked_rows(table, processors, names, since)
-    _check_clock(rows, instant, named)
+    requested = history.requested_time[~without_limit(history)]
+    queue = _checked(table, processors, names, partitions, since, int(requested.max(initial=0)))
+    rows = queue.rows
+    _check_clock(queue, instant)
     kept = recorded_places(history, processors)
     kept = kept[_ends(history)[kept] <= instant]
     waits = rows["start"] == _WAITS
@@ -209,8 +255,8 @@ def continue_log(
         unix_start_time=history.unix_start_time,
         time_zone=history.time_zone,
         acknowledgement=history.acknowledgement,
-        left_out=history.left_out,
-        repaired=history.repaired,
+        left_out=add_counts(history.left_out, queue.left_out),
+        repaired=add_counts(history.repaired, queue.repaired),
         **in_order,
     )
 
@@ -220,18 +266,26 @@ def _ends(history: Workload) -> NDArray[np.int64]:
     return np.asarray(history.submit_time + np.maximum(history.wait_time, 0) + history.run_time, np.int64)
 
 
-def _checked_rows(
+def _checked(
     table: pd.DataFrame | str | os.PathLike[str],
     processors: int,
     names: Mapping[str, Sequence[str]],
-    since: Callable[[str], int] | None,
-) -> tuple[NDArray[np.void], str]:
-    """Jobs of a table that the cluster can hold, with times relative to now; and what the table is called."""
+    partitions: Collection[str],
+    since: Callable[[str], int] | None = None,
+    longest: int = 0,
+) -> _Queue:
+    """Jobs of a table that the cluster can hold, with times relative to now; `longest` is a limit [s]."""
     named = "queue"
     if not isinstance(table, pd.DataFrame):
         named = str(table)
         table = _read(Path(table))
-    rows = _rows(table, named, names, since)
+    queue = _rows(table, named, names, partitions, since)
+    rows = queue.rows
+    endless = rows["estimate"] < 0
+    if endless.any():
+        limit = max(longest, int(rows["estimate"].max())) if longest or not endless.all() else LONGEST_LIMIT
+        rows["estimate"][endless] = limit
+        queue.repaired[f"no time limit in the queue, taken as {limit:,} s"] = int(endless.sum())
     too_large = np.flatnonzero(rows["processors"] > processors)
     if len(too_large):
         job = rows[too_large[0]]
@@ -244,15 +298,16 @@ def _checked_rows(
         raise ConfigurationError(
             f"{named}: {used} processors are in use, the cluster has {processors}; say how many it has"
         )
-    return rows, named
+    return queue
 
 
-def _check_clock(rows: NDArray[np.void], now: int, named: str) -> None:
+def _check_clock(queue: _Queue, now: int) -> None:
     """Refuse a time at which the first job of the queue had not come yet."""
-    oldest = int(-rows["submit"].min(initial=0))
+    oldest = int(-queue.rows["submit"].min(initial=0))
     if now < oldest:
         raise ConfigurationError(
-            f"{named}: a job came {oldest} s ago, before time 0 of the clock; now is {now}, give a later time"
+            f"{queue.named}: a job came {oldest} s ago, before time 0 of the clock; now is {now}, give a "
+            "later time"
         )
 
 
@@ -278,11 +333,19 @@ def _rows(
     table: pd.DataFrame,
     named: str,
     names: Mapping[str, Sequence[str]],
+    partitions: Collection[str],
     since: Callable[[str], int] | None,
-) -> NDArray[np.void]:
-    """The jobs of a queue with times relative to now; `since` is how many seconds ago a date was."""
+) -> _Queue:
+    """The jobs of a queue with times relative to now; `since` is how many seconds ago a date was.
+
+    The estimate of a job without time limit is -1.
+    """
     columns = _columns(table, named)
+    if partitions and "partition" not in columns:
+        raise TraceError(f"{named}: no column partition; print it with %P, or name no partition")
     rows = np.zeros(len(table), _ROW)
+    why = np.full(len(table), "", object)
+    tasks, most = np.ones(len(table), np.int64), np.full(len(table), -1)
     labels = {name: _Labels(names.get(name, ())) for name in _NAMED}
     for place in range(len(table)):
 
@@ -300,7 +363,7 @@ def _rows(
         times: dict[str, int] = {}
         for key in ("elapsed", "time_limit", "waited"):
             if key in columns and (key == "time_limit" or (key == "elapsed") == runs):
-                seconds = _seconds(value(key))
+                seconds = _limit(value(key)) if key == "time_limit" else _seconds(value(key))
                 if seconds is None:
                     raise refused(key, "give seconds, or a time like 1-02:03:04")
                 times[key] = seconds
@@ -325,12 +388,77 @@ def _rows(
         row["start"] = -times["elapsed"] if runs else _WAITS
         row["submit"] = -ago
         row["end"] = -1
-        row["estimate"] = max(times["time_limit"], 1)
+        row["estimate"] = times["time_limit"] or 1
         row["processors"] = row["requested"] = size
         row["group"] = -1
         for name in _NAMED:
             row[name] = labels[name].number(value(name)) if name in columns else -1
-    return rows
+        told = {key: str(value(key)).strip().lower() for key in ("reason", "priority") if key in columns}
+        if partitions and not set(str(value("partition")).strip().split(",")) & set(partitions):
+            why[place] = _ELSEWHERE
+        elif not runs:
+            reason = re.sub(r"[\s()_]", "", told.get("reason", ""))
+            why[place] = _NOT_ELIGIBLE.get(reason, _HELD if _is_zero(told.get("priority", "")) else "")
+            tasks[place], most[place] = _array_tasks(str(value("job")).strip())
+            if tasks[place] > _MOST_TASKS:
+                raise refused("job", f"give at most {_MOST_TASKS:,} tasks in a row")
+    waits, there = rows["start"] == _WAITS, np.flatnonzero(why != _ELSEWHERE)
+    identifiers = table[columns["job"]].astype(str).str.strip()
+    why[there[_listed_before(identifiers.iloc[there], waits[there])]] = "listed twice in the queue"
+    keep = why == ""
+    array = np.unique(rows["number"], return_inverse=True)[1].reshape(-1)
+    running = np.bincount(array, weights=keep & ~waits)[array] if len(rows) else 0
+    may_start = np.where(most < 0, tasks, np.clip(most - running, 0, tasks)).astype(np.int64)
+    asked = table[columns["partition"]][keep] if "partition" in columns else ()
+    chosen = {name.strip() for text in asked for name in str(text).split(",")}
+    used = len(chosen.intersection(partitions) if partitions else chosen)
+    cut = keep & identifiers.str.contains("...", regex=False).to_numpy(bool)
+    left_out = {str(reason): int(tasks[why == reason].sum()) for reason in dict.fromkeys(why[~keep])}
+    left_out[_BEYOND] = left_out.get(_BEYOND, 0) + int((tasks - may_start)[keep].sum())
+    repaired = {
+        "lists of array tasks cut short, set SLURM_BITSTR_LEN=0": int(cut.sum()),
+        "array tasks in one row of the queue": int(may_start[keep & (tasks != 1)].sum()),
+        f"in {used} partitions of the queue, taken as one pool": int(used > 1) * int(may_start[keep].sum()),
+    }
+    rows = np.repeat(rows[keep], may_start[keep])
+    return _Queue(rows, named, add_counts({}, left_out), add_counts({}, repaired))
+
+
+def _listed_before(identifiers: pd.Series, waits: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Rows of a job that has another row, which comes first, or says that it runs."""
+    order = np.argsort(waits, kind="stable")
+    texts = identifiers.iloc[order]
+    repeated = np.zeros(len(identifiers), np.bool_)
+    repeated[order] = texts.duplicated() & ~texts.str.lower().isin(("", "nan", "none", "<na>"))
+    return repeated
+
+
+def _array_tasks(identifier: str) -> tuple[int, int]:
+    """Tasks that a row names, and how many of them may run at once; -1 for any number."""
+    match = _TASKS.fullmatch(identifier)
+    if match is None:
+        return 1, -1
+    count = 0
+    for part in filter(None, match[2].split(",")):
+        span = _RANGE.fullmatch(part)
+        if span:
+            first, last, step = int(span[1]), int(span[2] or span[1]), int(span[3] or 1)
+            count += max(0, (last - first) // max(step, 1) + 1)
+    return max(count, 1), -1 if match[3] is None else int(match[3])
+
+
+def _is_zero(text: str) -> bool:
+    """Whether a priority is none; text that is no number says nothing."""
+    return bool(re.fullmatch(r"0+(\.0*)?", text))
+
+
+def _limit(value: Any) -> int | None:
+    """Seconds of a time limit; -1 if there is none, or one that is longer than any."""
+    text = str(value).strip().lower()
+    seconds = _seconds(value)
+    if text in _NO_LIMIT or (seconds or 0) > LONGEST_LIMIT or re.fullmatch(r"\d{10,}", text, re.ASCII):
+        return -1
+    return seconds
 
 
 def _columns(table: pd.DataFrame, named: str) -> dict[str, str]:
@@ -338,6 +466,11 @@ def _columns(table: pd.DataFrame, named: str) -> dict[str, str]:
     own = {str(name).strip().lower(): str(name) for name in table.columns}
     found = {key: own[name] for key, names in COLUMNS.items() for name in names if name in own}
     absent = [key for key in _NEEDED if key not in found]
+    if absent and own.keys() & (_RUNNING | _WAITING):
+        raise TraceError(
+            f"{named}: the first row is a job; give a row with the names of the columns before it, as squeue "
+            "prints it without --noheader"
+        )
     if absent:
         present = ", ".join(map(str, table.columns))
         raise TraceError(
@@ -396,5 +529,10 @@ def is_queue(path: Path) -> bool:
             first = file.readline(10_000).lower()
     except (OSError, UnicodeDecodeError):
         return False
-    names = {name.strip() for name in first.split("|" if "|" in first else ",")}
+    # columns that blanks separate, as squeue has them by default, are refused as those of a queue
+    separator = next((each for each in "|," if each in first), None)
+    fields = [name.strip() for name in first.split(separator)]
+    names = set(fields)
+    if len(fields) >= len(_NEEDED) and names & (_RUNNING | _WAITING) and not first.startswith(";"):
+        return True  # without names of columns, and refused as such
     return "submit" not in names and all(names & set(COLUMNS[key]) for key in ("job", "state"))

@@ -6,6 +6,7 @@ to come, and starts of jobs that wait, are not in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.results import NO_TIME
 from gridsched.submission import check_clean, cluster_of
+from gridsched.traces.cleaning import NEVER_RAN, never_ran
 from gridsched.workloads.table import Workload
 
 RECORD = np.dtype(
@@ -50,12 +52,16 @@ class Snapshot:
         but no end run; the others have finished.
     policy: str
         Name of the policy that made the queue; empty where that is not known.
+    left_out, repaired : mapping of str to int
+        Jobs of a table that are not in the queue, or were changed, by reason.
     """
 
     now: int
     processors: int
     past: NDArray[np.void]
     policy: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def waiting(self) -> NDArray[np.int64]:
@@ -201,7 +207,8 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     if processors is None:
         processors = cluster_of(workload).processors
     wait = np.asarray(workload.wait_time, np.int64)
-    known = wait >= 0
+    never = never_ran(workload)
+    known = (wait >= 0) & ~never
     fits = workload.processors <= processors
     if not known.any():
         raise WorkloadError(
@@ -222,12 +229,14 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     for label in ("user", "group", "queue"):
         jobs[label] = getattr(workload, label)[kept]
     reasons = {
-        "without recorded wait": int((~known).sum()),
+        "without recorded wait": int((~known & ~never).sum()),
+        NEVER_RAN: int(never.sum()),
         "larger than the cluster": int((known & ~fits).sum()),
     }
     return Timeline(workload.name, processors, jobs, {why: count for why, count in reasons.items() if count})
 
 
 def recorded_places(workload: Workload, processors: int) -> NDArray[np.int64]:
-    """Numbers in a log of the jobs of its timeline: those that have a recorded wait and fit."""
-    return np.flatnonzero((workload.wait_time >= 0) & (workload.processors <= processors))
+    """Numbers in a log of the jobs of its timeline: those that started after a recorded wait, and fit."""
+    started = (workload.wait_time >= 0) & ~never_ran(workload)
+    return np.flatnonzero(started & (workload.processors <= processors))

@@ -139,7 +139,7 @@ def _numbers(path: Path) -> pd.DataFrame:
     """Numbers of a figure; texts that are empty stay so."""
     if path.stat().st_size <= 1:
         return pd.DataFrame()
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a label may be "null"
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a label may be "None" or "NA"
     texts = [name for name in table if str(name).endswith("reason")]
     return table.assign(**{str(name): table[name].astype(object).fillna("") for name in texts})
 

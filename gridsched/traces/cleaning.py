@@ -9,11 +9,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import LARGEST
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload, add_counts
 
 LONGEST_TIME = 2**40
 """Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
+
+LONGEST_LIMIT = 366 * 86400
+"""Seconds from which on a requested time says that there is no limit, such as 2**31 - 1."""
 
 MAX_PROCESSORS = 2**31 - 1
 """Processors that a job may ask for."""
@@ -47,7 +51,8 @@ def clean(
 
     Repaired: "negative value made unknown" (numbers below -1 where -1 means unknown), "fractional
     time rounded" (submit time down, run and requested time up to whole seconds; these columns are int64
-    then) and "out of order" (a job submitted before one that precedes it in the log; the sort is stable).
+    then), "time limit beyond 2,147,483,647 s taken as that" (the longest estimate of a simulation; there is
+    no limit) and "out of order" (a job submitted before one that precedes it in the log; the sort is stable).
 
     Parameters
     ----------
@@ -63,7 +68,8 @@ def clean(
         wait). As they are recorded, they are left out (negative run time) or take no time (0). Else they wait
         until their users gave up by the log, submit and wait time together (`gives_up_time`). Should they
         start before, they run for the part of their requested time that the jobs which ran took of theirs,
-        all together; those without a requested time are left out.
+        all together; those without a requested time, or with one of more than a year, which is no limit, are
+        left out.
 
     Returns
     -------
@@ -107,18 +113,36 @@ def clean(
 
 
 def never_ran(workload: Workload) -> NDArray[np.bool_]:
-    """Jobs that, by the log, left the queue before they ran, and were made to wait until then by `clean`."""
-    if workload.gives_up_time is None:
-        return np.zeros(len(workload), np.bool_)
-    left = (workload.gives_up_time >= 0) & (workload.wait_time < 0) & (workload.status == CANCELLED)
-    return np.asarray(left, np.bool_)
+    """Jobs that, by the log, were cancelled before they ran, also if `clean` makes them wait until then."""
+    return np.asarray(wait_until_cancelled(workload) >= 0, np.bool_)
+
+
+def wait_until_cancelled(workload: Workload) -> NDArray[np.int64]:
+    """Seconds after which the users of jobs that never ran by the log cancelled them; -1 for other jobs."""
+    waited = np.where(cancelled_unstarted(workload), np.maximum(workload.wait_time, UNKNOWN), UNKNOWN)
+    if workload.gives_up_time is not None:
+        told = (workload.status == CANCELLED) & (workload.wait_time < 0) & (workload.gives_up_time >= 0)
+        waited = np.where(told, np.maximum(workload.gives_up_time - workload.submit_time, 0), waited)
+    return waited.astype(np.int64)
+
+
+def without_limit(workload: Workload) -> NDArray[np.bool_]:
+    """Jobs whose requested time is so long that there is no limit."""
+    return np.asarray(workload.requested_time > LONGEST_LIMIT, np.bool_)
+
+
+def cancelled_unstarted(workload: Workload) -> NDArray[np.bool_]:
+    """Jobs that were cancelled and have no run time; one that used a processor had started."""
+    idle = (workload.run_time <= 0) & (workload.average_cpu_time <= 0)
+    return np.asarray((workload.status == CANCELLED) & idle, np.bool_)
 
 
 def _with_cancelled_jobs(workload: Workload) -> Workload:
     """Let jobs that were cancelled before they ran wait until then."""
-    gave_up = (workload.status == CANCELLED) & (workload.run_time <= 0) & (workload.wait_time >= 0)
-    unknown = gave_up & (workload.requested_time <= 0)
-    ran = (workload.run_time > 0) & (workload.requested_time > 0)
+    gave_up = cancelled_unstarted(workload) & (workload.wait_time >= 0)
+    endless = without_limit(workload)
+    unknown = gave_up & (endless | (workload.requested_time <= 0))
+    ran = (workload.run_time > 0) & (workload.requested_time > 0) & ~endless
     taken = float(workload.run_time[ran].sum()) / max(float(workload.requested_time[ran].sum()), 1.0)
     run_time = np.where(gave_up, np.ceil(min(taken, 1.0) * workload.requested_time), workload.run_time)
     already = workload.gives_up_time
@@ -136,7 +160,11 @@ def _with_cancelled_jobs(workload: Workload) -> Workload:
     return waiting.select(
         ~unknown,
         left_out=add_counts(
-            workload.left_out, {"cancelled before it ran, requested time unknown": int(unknown.sum())}
+            workload.left_out,
+            {
+                "cancelled before it ran, requested time unknown": int((unknown & ~endless).sum()),
+                "cancelled before it ran, requested time unlimited": int((unknown & endless).sum()),
+            },
         ),
     )
 
@@ -194,12 +222,16 @@ def _repaired(workload: Workload) -> Workload:
             seconds = whole(columns[name])
             rounded |= seconds != columns[name]
             columns[name] = seconds.astype(np.int64)
+    endless = columns["requested_time"] > LARGEST
+    if endless.any():
+        columns["requested_time"] = np.minimum(columns["requested_time"], LARGEST)
     submit = columns["submit_time"]
     late = int(np.count_nonzero(submit < np.maximum.accumulate(submit)))
     order = np.argsort(submit, kind="stable") if late else slice(None)
     counts = {
         "negative value made unknown": int(np.count_nonzero(negative)),
         "fractional time rounded": int(np.count_nonzero(rounded)),
+        f"time limit beyond {LARGEST:,} s taken as that": int(np.count_nonzero(endless)),
         "out of order": late,
     }
     return workload.select(

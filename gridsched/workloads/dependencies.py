@@ -31,6 +31,9 @@ KINDS: dict[str, int] = {
 }
 """Kinds of dependencies, by Slurm's names."""
 
+FEWEST_ALIKE = 100
+"""Jobs with one and the same preceding job, and none with another, from which on it is a placeholder."""
+
 FAILED_STATUS = (0, 5)
 """Status of jobs that ended, but not well: failed, and cancelled (SWF)."""
 
@@ -109,8 +112,9 @@ def select_dependencies(table: RecordArray, chosen: NDArray[Any]) -> RecordArray
 def with_preceding_jobs(workload: Workload) -> Workload:
     """The workload with the dependencies of its fields 17 and 18: preceding job, think time after its end.
 
-    Preceding jobs that are not in the workload, or come after the job, count as met; the second are counted
-    in `repaired`.
+    Preceding jobs that are not in the workload, or do not come before the job, count as met, and so do all
+    where the field is a placeholder: one value in all jobs that have any, although it stands in a job that
+    it does not precede, or in 100 jobs. All are counted in `repaired`.
 
     Examples
     --------
@@ -130,19 +134,36 @@ def with_preceding_jobs(workload: Workload) -> Workload:
 
     from gridsched.workloads.table import add_counts
 
-    place = {int(number): index for index, number in enumerate(workload.job_number)}
-    rows, wrong = [], 0
-    for job, number in enumerate(workload.preceding_job.tolist()):
-        on = place.get(int(number), -1) if number > 0 else -1
-        if on >= job:
-            wrong += 1
-        elif on >= 0:
-            rows.append((job, on, KINDS["afterany"], max(0, int(workload.think_time[job]))))
-    table = np.array(rows, DEPENDENCY)
+    job, on, wrong = preceding_jobs(workload)
+    table = np.empty(len(job), DEPENDENCY)
+    table["job"], table["on"], table["kind"] = job, on, KINDS["afterany"]
+    table["delay"] = np.maximum(workload.think_time[job], 0)
     if workload.dependencies is not None:
         table = np.concatenate([workload.dependencies, table])
-    counts = add_counts(workload.repaired, {"preceding job submitted later": wrong})
-    return replace(workload, dependencies=table, repaired=counts)
+    return replace(workload, dependencies=table, repaired=add_counts(workload.repaired, wrong))
+
+
+def preceding_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, int]]:
+    """Jobs with a preceding job by field 17, the preceding jobs, and counts of those that are not taken."""
+    named = workload.preceding_job
+    jobs = np.flatnonzero(named > 0)
+    number, order = workload.job_number, np.argsort(workload.job_number, kind="stable")
+    on = order[np.maximum(np.searchsorted(number, named[jobs], "right", sorter=order) - 1, 0)]
+    there = number[on] == named[jobs]
+    wrong = there & (on >= jobs)
+    alike = len(jobs) > 1 and bool((named[jobs] == named[jobs[0]]).all())
+    if alike and (wrong.any() or len(jobs) >= FEWEST_ALIKE):
+        return (
+            jobs[:0],
+            on[:0],
+            {f"preceding job {named[jobs[0]]:.0f} in every job that has one, a placeholder": len(jobs)},
+        )
+    counts = {
+        "preceding job that does not precede it": int(wrong.sum()),
+        "preceding job not in the log": int((~there).sum()),
+    }
+    taken = there & ~wrong
+    return jobs[taken], on[taken], counts
 
 
 def singleton_dependencies(workload: Workload, jobs: NDArray[np.bool_]) -> RecordArray:

@@ -15,7 +15,7 @@ import gridsched as gs
 from gridsched import results
 from gridsched.traces.sacct import read_accounting
 from tests.support.errors import says
-from tests.support.logs import JOBS, KTH, assert_rows, row, swf
+from tests.support.logs import JOBS, KTH, assert_rows, odd_log, row, swf
 from tests.traces.test_sacct import export, line
 
 FILES = [
@@ -89,6 +89,32 @@ def test_partitions_and_the_most_in_use(accounts: Path, printed: Callable[..., s
     assert_rows(text, {"left out: in another partition": ["1"], "cluster": ["8", "processors"]})
     assert "name the cluster's with --processors" in text
     assert row(text, "jobs") == ["3"]
+
+
+def test_what_is_odd_in_a_log_is_said(tmp_path: Path, printed: Callable[..., str]) -> None:
+    path = odd_log(tmp_path / "odd.swf", requested_memory=[2_000_000_000] * 6, preceding_job=[3] * 6)
+    text = printed("compare", path, "--no-changes")
+    lines = text.splitlines()
+    size = next(place for place, each in enumerate(lines) if each.startswith("cluster "))
+    assert "fewer than the 6" in lines[size + 1]
+    assert "more for 25.0% of the time" in lines[size + 1]
+    assert lines[size + 2].startswith("left out ")
+    assert_rows(
+        text,
+        {
+            "cancelled in the queue": ["1", "of", "5", "jobs", "(20.0%)", "after", "500", "s", ...],
+            "beyond their request": ["1", "of", "5", "jobs", "(20.0%):", "a", "simulation", "doubles", ...],
+            "recorded": ["40", ...],
+            "dependencies": ["5", "not", "taken:", ...],
+        },
+    )
+    assert "fixed increments" in printed("simulate", path, "--overrun", "increments")
+    assert "beyond" not in printed("simulate", path, "--kill")
+    nodes = printed("simulate", path, "--node-type", "2,4,64000", "--preceding")
+    assert row(nodes, "memory in bytes?")[0] == "up"
+    assert "a placeholder  5" in nodes
+    waiting = printed("simulate", path, "--cancelled", "wait")
+    assert row(waiting, "left out: cancelled before it ran, requested time unlimited") == ["1"]
 
 
 def test_a_machine_smaller_than_the_log_shows(tmp_path: Path, printed: Callable[..., str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.logs import swf
+from tests.support.logs import assert_rows, odd_log, row, swf
 from tests.traces.test_sacct import export, line
 
 JOBS = [(0, 50, 3, 100), (5, 60, 4, 60), (6, 20, 1, 20), (7, 90, 1, 200)]
@@ -63,6 +63,45 @@ def test_a_queue_from_a_file(queue: Path, tmp_path: Path, printed: Callable[...,
     history = export(tmp_path, line(10, User="ada"))
     text = printed("forecast", queue, "--processors", 4, "--history", history)
     assert "1 job, finished before" in text
+
+
+def test_what_is_odd_in_a_queue_is_said(
+    tmp_path: Path, queue: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    """The history ends at 200."""
+    history = odd_log(tmp_path / "odd.swf")
+    given = ("forecast", queue, "--processors", 4, "--history", history)
+    assert "the last end in the history" in printed(*given)
+    later = printed(*given, "--at", 200 + 10 * 86_400)
+    assert row(later, "history")[:2] == ["4", "jobs"]
+    assert "it ends 10.0 days before the queue" in later
+    assert "it ends" not in printed(*given, "--at", 200 + 86_400)
+    queue.write_text(
+        "job,state,elapsed,processors,time_limit,partition,reason\n"
+        "1,R,10,4,UNLIMITED,a,\n2,PD,0,1,3600,a,\n3,PD,0,1,3600,b,\n4,PD,0,1,3600,a,JobHeldUser\n"
+    )
+    assert_rows(
+        printed("forecast", queue, "--processors", 4),
+        {
+            "left out: held in the queue": ["1"],
+            "repaired: in 2 partitions of the queue, taken as one pool": ["3"],
+            "repaired: no time limit in the queue, taken as 3,600 s": ["1"],
+        },
+    )
+    text = printed("forecast", queue, "--processors", 4, "--partition", "a")
+    assert_rows(text, {"left out: in another partition of the queue": ["1"], "waiting": ["1", "job"]})
+    queue.write_text("\n".join(queue.read_text().splitlines()[1:]))
+    assert "the first row is a job" in mistake("forecast", queue, "--processors", 4)
+    queue.write_text(" JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n 1 a x ada R 1:00 1 n1\n")
+    assert "squeue -o" in mistake("forecast", queue, "--processors", 4)
+
+
+def test_more_processors_than_were_given_are_said(tmp_path: Path, printed: Callable[..., str]) -> None:
+    path = odd_log(tmp_path / "odd.swf")
+    text = printed("forecast", path, "--at", 120)
+    assert "6 in place of 4" in text
+    assert row(text, "left out: no run time") == ["1"]
+    assert "in place of" not in printed("forecast", path, "--at", 120, "--processors", 6)
 
 
 def test_a_queue_is_corrected_by_its_history(

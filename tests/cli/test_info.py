@@ -10,7 +10,7 @@ import pytest
 
 import gridsched as gs
 from tests.support.errors import says
-from tests.support.logs import HEADER, JOBS, KTH, assert_rows, row, swf
+from tests.support.logs import HEADER, JOBS, KTH, assert_rows, odd_log, row, swf
 
 
 def test_info_of_the_kth_log(archive_mirror: Path, printed: Callable[..., str]) -> None:
@@ -93,6 +93,33 @@ def test_piped_lines_keep_their_width_and_cannot_command_the_terminal(
     assert "\x1b" not in text
     assert computer.replace("\x1b", "\N{REPLACEMENT CHARACTER}") in text
     assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_info_of_a_log_whose_jobs_ended_in_all_ways(tmp_path: Path, printed: Callable[..., str]) -> None:
+    """Of 400 + 120 + 200 + 40 processor-seconds."""
+    path = odd_log(tmp_path / "odd.swf", requested_memory=[2_000_000_000] * 6)
+    text = printed("info", path)
+    assert_rows(
+        text,
+        {
+            "completed": ["1", "16.7", "52.6"],
+            "failed": ["1", "16.7", "26.3"],
+            "failed or cancelled at its time limit": ["1", "16.7", "15.8"],
+            "cancelled before it started": ["2", "33.3", "0.0"],
+            "unknown": ["1", "16.7", "5.3"],
+            "recorded wait": ["4", "of", "6", ...],
+            "recorded wait [s]": ["0", "0", "40", "80", "80", "80", "80"],
+            "cancelled in the queue": ["2", "of", "6", "jobs", "(33.3%)", "after", "350", "s", ...],
+            "no time limit": ["2", "of", "6", ...],
+            "beyond their request": ["1", "of", "6", ...],
+            "most in use": ["6", "processors", "more", "than", "4", "for", "25.0%", ...],
+            "memory in bytes?": ["up", "to", "1907", "GiB", ...],
+        },
+    )
+    assert "more than 5 for 25.0%" in printed("info", path, "--processors", 5)
+    sound = odd_log(tmp_path / "sound.swf", requested_memory=[2_000_000] * 6, status=[-1] * 6)
+    assert not {"memory in bytes?", "How jobs ended"} & set(printed("info", sound).split("\n"))
+    assert "bytes?" not in printed("info", sound)
 
 
 def accounting(tmp_path: Path) -> Path:

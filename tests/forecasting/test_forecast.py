@@ -359,22 +359,102 @@ def test_a_queue_as_squeue_prints_it(tmp_path: Path) -> None:
     path = tmp_path / "queue.txt"
     path.write_text(SQUEUE, encoding="utf-8")
     queue = read_queue(path, 8)
-    assert queue.past["number"].tolist() == [12, 11, 13, 14]
-    assert (queue.now, queue.free, len(queue.waiting)) == (86_400, 0, 2)
+    assert queue.past["number"].tolist() == [12, 11, 13, 14, 14, 14]
+    assert (queue.now, queue.free, len(queue.waiting)) == (86_400, 0, 4)
+    assert_fields(queue, left_out={}, repaired={"array tasks in one row of the queue": 3})
     issued = gs.forecast(queue, futures=30)
-    assert (issued["expected_start"] - queue.now).to_numpy().tolist() == [86_400, 1800]
+    assert (issued["expected_start"] - queue.now).to_numpy().tolist() == [86_400, 1800, 1800, 1800]
     assert issued["start"].sel(quantile=0.9)[0] <= queue.now + 86_400
     frame = pd.DataFrame(
         {
-            "job": [11, 12, 13, 14],
-            "state": ["running", "running", "pending", "pending"],
-            "elapsed": [1800, 86_400, 0, 0],
-            "processors": [6, 2, 8, 2],
-            "time_limit": [3600, 172_800, 600, 1200],
-            "user": ["ada", "bob", "ada", "eve"],
+            "job": [11, 12, 13, "14_1", "14_2", "14_3"],
+            "state": ["running", "running", *["pending"] * 4],
+            "elapsed": [1800, 86_400, 0, 0, 0, 0],
+            "processors": [6, 2, 8, 2, 2, 2],
+            "time_limit": [3600, 172_800, 600, 1200, 1200, 1200],
+            "user": ["ada", "bob", "ada", *["eve"] * 3],
         }
     )
     assert (read_queue(frame, 8).past == queue.past).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "waiting", "left_out", "repaired"),
+    [
+        (["2 PD 1:00 a JobHeldUser 9", "3 PD 1:00 a (JobHeldAdmin) 9"], [], {"held in the queue": 2}, {}),
+        (["2 PD 1:00 a Priority 0", "3 PD 1:00 a Priority 0.01"], [3], {"held in the queue": 1}, {}),
+        (
+            ["2 PD 1:00 a Dependency 9", "3 PD 1:00 a BeginTime 9", "4 PD 1:00 a QOSMaxCpuPerUserLimit 9"],
+            [4],
+            {"waiting for other jobs in the queue": 1, "to begin later in the queue": 1},
+            {},
+        ),
+        (["2 PD 1:00 a None 9", "2 PD 1:00 a None 9"], [2], {"listed twice in the queue": 1}, {}),
+        (["1 PD 1:00 a None 9"], [], {"listed twice in the queue": 1}, {}),
+        (
+            ["9_[1-10%2] PD 1:00 a None 9"],
+            [9, 9],
+            {"array tasks beyond the limit of their array": 8},
+            {"array tasks in one row of the queue": 2},
+        ),
+        (
+            ["9_[1-10%2] PD 1:00 a None 9", "9_0 R 1:00 a None 9"],
+            [9],
+            {"array tasks beyond the limit of their array": 9},
+            {"array tasks in one row of the queue": 1},
+        ),
+        (["9_3 PD 1:00 a JobArrayTaskLimit 9"], [], {"array tasks beyond the limit of their array": 1}, {}),
+        (["9_[1-7:3,12] PD 1:00 a None 9"], [9] * 4, {}, {"array tasks in one row of the queue": 4}),
+        (
+            ["9_[1,3,...] PD 1:00 a None 9"],
+            [9, 9],
+            {},
+            {
+                "lists of array tasks cut short, set SLURM_BITSTR_LEN=0": 1,
+                "array tasks in one row of the queue": 2,
+            },
+        ),
+        (["2 PD 1:00 a,b None 9"], [2], {}, {"in 2 partitions of the queue, taken as one pool": 2}),
+        (["2 PD UNLIMITED a None 9"], [2], {}, {"no time limit in the queue, taken as 600 s": 1}),
+        (["2 PD 2147483647 a None 9"], [2], {}, {"no time limit in the queue, taken as 600 s": 1}),
+    ],
+)
+def test_rows_that_are_no_plain_jobs(
+    rows: list[str], waiting: list[int], left_out: dict[str, int], repaired: dict[str, int]
+) -> None:
+    cells = [row.split() for row in ["1 R 10:00 a None 9", *rows]]
+    names = ["job", "state", "time_limit", "partition", "reason", "priority"]
+    frame = pd.DataFrame(cells, columns=names).assign(elapsed=0, processors=1)
+    queue = read_queue(frame, 8)
+    assert queue.past["number"][queue.waiting].tolist() == waiting
+    assert_fields(queue, left_out=left_out, repaired=repaired)
+
+
+def test_a_queue_of_some_partitions_of_which_one_has_no_time_limit() -> None:
+    """The longest limit of the history is that of the job without one; counts go with those of the log."""
+    rows = [("1", "R", "UNLIMITED", "a"), ("2", "PD", "10:00", "b,a"), ("3", "PD", "10:00", "b")]
+    frame = pd.DataFrame(rows, columns=["job", "state", "time_limit", "partition"])
+    frame = frame.assign(elapsed=0, processors=1)
+    queue = read_queue(frame, 8, partitions=["a"])
+    assert queue.past["number"].tolist() == [1, 2]
+    history = gs.Workload(
+        name="history",
+        submit_time=[0, 0],
+        wait_time=[0, 0],
+        run_time=[9, 9],
+        requested_time=[900, 2**31 - 1],
+        requested_processors=[1, 1],
+        left_out={"no run time": 5},
+    )
+    longer = read_queue(frame, 8, history=history, partitions=["a"])
+    assert longer.past["estimate"][longer.running].tolist() == [900]
+    assert_fields(
+        longer,
+        left_out={"no run time": 5, "in another partition of the queue": 1},
+        repaired={"no time limit in the queue, taken as 900 s": 1},
+    )
+    with refused("no column partition", one_line=True):
+        read_queue(frame.drop(columns="partition"), 8, partitions=["a"])
 
 
 def test_a_queue_with_the_history_of_its_users() -> None:
@@ -402,6 +482,8 @@ def test_a_queue_with_the_history_of_its_users() -> None:
     ("old", "new", "message"),
     [
         ("|CPUS", "|CORES", "no column processors"),
+        (SQUEUE.splitlines()[0], "", "the first row is a job"),
+        ("14_[1-3]", "14_[1-3000000]", "row 4, column JOBID"),
         ("PENDING", "SUSPENDED", "row 3, column STATE"),
         ("30:00|6", "soon|6", "row 1, column TIME"),
         ("|8|", "|0|", "row 3, column CPUS"),

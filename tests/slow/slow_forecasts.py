@@ -21,4 +21,4 @@ def test_intervals_cover_what_they_say(run: Any) -> None:
     assert 0.72 < coverage["futures", "raw"] < 0.88
     for method in ("futures", "combined", "estimates"):
         assert 0.7 < coverage[method, "as it goes"] < 0.9
-    assert width["combined", "as it goes"] < 0.5 * width["null", "raw"]
+    assert width["combined", "as it goes"] < 0.5 * width["null model", "raw"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from gridsched.traces import write_swf
+from gridsched.workloads import Workload
 
 KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
 HEADER = "; Computer: Abacus\n; MaxProcs: 4\n; UnixStartTime: 0\n; TimeZoneString: Europe/Rome\n"
@@ -17,6 +21,20 @@ def swf(jobs: Iterable[tuple[int, int, int, int]], header: str = HEADER) -> str:
         for number, (submit, run, size, requested) in enumerate(jobs, start=1)
     )
     return header + "".join(lines)
+
+
+def odd_log(path: Path, **changes: Any) -> Path:
+    """A log of 4 processors, 6 of which are in use for 50 of 200 s, whose jobs ended in all ways."""
+    columns: dict[str, Any] = {
+        "submit_time": [0, 10, 20, 20, 30, 160],
+        "wait_time": [0, 500, 80, 80, 200, 0],
+        "run_time": [100, 0, 60, 50, -1, 40],
+        "requested_processors": [4, 1, 2, 4, 1, 1],
+        "requested_time": [100, 50, 40, 2**31 - 1, 2**31 - 1, 60],
+        "status": [1, 5, 5, 0, 5, -1],
+    }
+    write_swf(Workload(name="odd", processors_available=4, **{**columns, **changes}), path)
+    return path
 
 
 def row(text: str, name: str) -> list[str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.traces import clean
+from gridsched.traces.cleaning import wait_until_cancelled
 from gridsched.workloads.table import Workload
 from tests.support.fields import assert_fields
 from tests.support.traces import workload
@@ -177,3 +178,33 @@ def test_cancelled_jobs_wait_until_their_users_gave_up() -> None:
         left_out={"cancelled before it ran, requested time unknown": 1},
         repaired={"cancelled before it ran, waits until then": 2},
     )
+
+
+def test_what_a_cancelled_job_would_have_run_is_not_taken_from_an_unlimited_request() -> None:
+    log = Workload(
+        name="unlimited",
+        submit_time=[0, 10, 20, 30],
+        wait_time=[0, 100, 200, 0],
+        run_time=[50, -1, -1, 10],
+        requested_time=[100, 200, 2**31 - 1, 2**32 - 1],
+        requested_processors=[1] * 4,
+        status=[1, 5, 5, 1],
+    )
+    assert_fields(
+        clean(log, cancelled="wait"),
+        run_time=[50, 100, 10],
+        left_out={"cancelled before it ran, requested time unlimited": 1},
+        requested_time=[100, 200, 2**31 - 1],
+    )
+
+
+def test_a_job_that_used_a_processor_had_started() -> None:
+    log = workload(
+        status=[5] * 4,
+        run_time=[0] * 4,
+        wait_time=[7] * 4,
+        average_cpu_time=[-1, 0, 3, -1],
+        requested_time=[9] * 4,
+    )
+    for made in (log, clean(log, cancelled="wait")):
+        assert sorted(wait_until_cancelled(made).tolist()) == [-1, 7, 7, 7]

@@ -23,7 +23,7 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Task
 from gridsched.experiments.validation import Count, unique
 from gridsched.forecasting.calibrated import CALIBRATED, calibrate
-from gridsched.forecasting.judging import CORRECTIONS, METHODS, RANGES, judge, make_forecasts
+from gridsched.forecasting.judging import CORRECTIONS, METHODS, NULL, RANGES, judge, make_forecasts
 from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
 from gridsched.policies.local import POLICIES, Conventions, named_policy
 from gridsched.presentation.sentences import count, percent
@@ -40,7 +40,7 @@ _CORRECTED = dict(zip(CORRECTIONS, ("uncorrected", "corrected once", "corrected 
 _COMBINATIONS = [pair for pair in product(METHODS, CORRECTIONS) if pair != ("combined", CORRECTIONS[0])]
 """Predictors with their corrections; combined forecasts are weighted, which is a correction."""
 
-_SHOWN = ("futures", "combined", "null", "estimates")
+_SHOWN = ("futures", "combined", NULL, "estimates")
 """Predictors that have a panel."""
 
 _GOAL = (0.77, 0.83)
@@ -131,7 +131,7 @@ class ForecastStudy(Study):
             {
                 "runs": runs,
                 "attributes": self.described(
-                    reference=scheduler_of("null", CORRECTIONS[-1]),
+                    reference=scheduler_of(NULL, CORRECTIONS[-1]),
                     seed=seed,
                     policy=CALIBRATED if self.calibrate else self.policy,
                 ),

@@ -11,6 +11,7 @@ import xarray as xr
 from pydantic import Field, StrictBool, model_validator
 
 from gridsched import results
+from gridsched.comparison import recorded_run
 from gridsched.experiments import files
 from gridsched.experiments.collection import labelled
 from gridsched.experiments.comparing import ComparisonStudy, plain_measuring
@@ -218,7 +219,7 @@ def measure_recorded(
         The measures.
     """
     ((workload, cluster),) = results.grids_from_dataset(files.shared(grid))[0]
-    history = metrics.recorded(simulate(replace(workload, dependencies=None), cluster, "ff"))
+    history = recorded_run(simulate(replace(workload, dependencies=None), cluster, "ff"), workload)
     found = xr.Dataset() if history is None else measured(history, Measuring(**how))
     made = labelled(
         found, scenario=scenario, scheduler=RECORDED, estimates=estimates, replicates_are="blocks"

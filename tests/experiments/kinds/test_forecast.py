@@ -14,7 +14,7 @@ import gridsched as gs
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.kinds import forecast as kind
 from gridsched.experiments.kinds.forecast import ForecastStudy
-from gridsched.forecasting.judging import METHODS, RANGES
+from gridsched.forecasting.judging import METHODS, NULL, RANGES
 from gridsched.results import read
 from tests.support.studies import message_about, run_study, study_in
 
@@ -80,8 +80,7 @@ def test_every_method_is_judged(dataset: xr.Dataset) -> None:
     assert float(of(dataset, "coverage", "estimates, uncorrected").mean()) < 0.1, "points hold nothing"
     assert (of(dataset, "interval_width_mean", "estimates, uncorrected").dropna("replicate") == 0).all()
     futures, null = (
-        float(of(dataset, "interval_width_mean", f"{name}, uncorrected").mean())
-        for name in ("futures", "null")
+        float(of(dataset, "interval_width_mean", f"{name}, uncorrected").mean()) for name in ("futures", NULL)
     )
     assert futures < null
     assert float(of(dataset, "coverage", "futures, uncorrected").mean()) > 0.4
@@ -97,7 +96,7 @@ def test_parts_add_up_to_all_forecasts(dataset: xr.Dataset) -> None:
 
 def test_recorded_starts_under_the_same_policy_are_simulated_ones(dataset: xr.Dataset) -> None:
     """Where the log was made by the policy, both truths are one."""
-    left, right = (of(dataset, "interval_score_mean", "null", name) for name in ("simulated", "recorded"))
+    left, right = (of(dataset, "interval_score_mean", NULL, name) for name in ("simulated", "recorded"))
     np.testing.assert_array_equal(left, right)
 
 
@@ -105,7 +104,8 @@ def test_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
     folder = made / "tiny" / "figures"
     assert {path.stem for path in folder.glob("*.svg")} == {"coverage", "ranking", "horizons"}
     first, *_ = study_of().specifications
-    numbers = pd.read_csv(folder / "coverage.csv", keep_default_na=False, na_values=[""])
+    numbers = pd.read_csv(folder / "coverage.csv")  # as users read it: no label is a missing value
+    assert set(numbers["predictor"]) == {"futures", "combined", NULL, "estimates"}
     assert set(numbers["correction"]) == {"uncorrected", "corrected online"}
     for row in numbers.to_dict("records"):
         starts = row["scenario"].removeprefix("own, ").removesuffix(" starts")
@@ -129,9 +129,9 @@ def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: 
         assert whole.attrs["policy"] == ("calibrated" if calibrated else "easy")
         scores[calibrated] = {
             name: float(of(whole, "interval_score_mean", f"{name}, uncorrected", "recorded").mean())
-            for name in ("null", "futures")
+            for name in (NULL, "futures")
         }
-    assert scores[True]["null"] == scores[False]["null"]
+    assert scores[True][NULL] == scores[False][NULL]
     assert scores[True]["futures"] != scores[False]["futures"]
 
 

@@ -423,6 +423,34 @@ def test_preceding_jobs_of_logs_are_dependencies() -> None:
     assert len(part.dependencies) == 0
 
 
+@pytest.mark.parametrize(
+    ("preceding", "taken", "repaired"),
+    [
+        (
+            [2, 1, 9, 1],
+            [1, 3],
+            {"preceding job that does not precede it": 1, "preceding job not in the log": 1},
+        ),
+        ([-1, -1, 1, 1], [2, 3], {}),  # two jobs may follow one
+        ([2, 2, 2, 2], [], {"preceding job 2 in every job that has one, a placeholder": 4}),
+        ([-1, *[1] * 99], [*range(1, 100)], {}),
+        ([-1, *[1] * 100], [], {"preceding job 1 in every job that has one, a placeholder": 100}),
+    ],
+)
+def test_preceding_jobs_that_cannot_be(preceding: list[int], taken: list[int], repaired: Any) -> None:
+    count = len(preceding)
+    jobs = jobs_of(
+        submit_time=np.arange(count),
+        run_time=[5] * count,
+        requested_processors=[1] * count,
+        preceding_job=preceding,
+    )
+    made = with_preceding_jobs(jobs)
+    assert made.dependencies is not None
+    assert made.dependencies["job"].tolist() == taken
+    assert made.repaired == repaired
+
+
 def test_singletons_run_one_at_a_time() -> None:
     jobs = jobs_of(
         submit_time=[0, 0, 0, 0],
