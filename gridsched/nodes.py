@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.io import atomic_write, read_text
@@ -82,6 +84,8 @@ class NodeType:
         Nodes of small weight are taken first under the placement "weight".
     names : sequence of str, optional
         Names of the nodes, where they have their own; their number is the count then.
+    features : sequence of str, optional
+        Words that constraints of jobs name, see `Cluster.constraints`.
 
     Raises
     ------
@@ -96,9 +100,11 @@ class NodeType:
     name: str = "node"
     weight: float = 0.0
     names: Sequence[str] = ()
+    features: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
+        for key in ("names", "features"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
         if self.names and self.count not in (1, len(self.names)):
             raise ConfigurationError(
                 f"node type {self.name}: count is {self.count}, and it has {len(self.names)} names; "
@@ -232,6 +238,88 @@ class NodeEvent:
                 f"{where}: maintenance from {self.start} to {self.end} s; give a window that ends after it "
                 "starts and does not start before it is announced"
             )
+
+
+# --- constraints ----------------------------------------------------------------------------------
+
+_CONSTRAINT_TOKEN = re.compile(r"\s*([&|,()]|[^&|,()\s]+)")
+
+
+def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+    """Nodes that a constraint allows.
+
+    Parameters
+    ----------
+    expression : str
+        Names of features with `&` or `,` (and), `|` (or) and parentheses, from left to right; all nodes if it
+        is empty.
+    features : sequence of sequences of str
+        The features of each node.
+
+    Returns
+    -------
+    bool[m]
+        Which nodes it allows.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no such expression, or asks for a number of nodes (`a*2`) or for one feature on all nodes
+        (`[a|b]`), which are not modelled.
+
+    Examples
+    --------
+    >>> from gridsched.nodes import nodes_with
+    >>> nodes_with("ib&(big|huge)", [["ib"], ["ib", "big"], ["huge"]]).tolist()
+    [False, True, False]
+    """
+    if not expression.strip():
+        return np.ones(len(features), np.bool_)
+    if re.search(r"[\[\]*]", expression):
+        raise ConfigurationError(
+            f"constraint {expression!r} asks for numbers of nodes, or for one feature on all of them, which "
+            "is not modelled; use features with &, | and parentheses"
+        )
+    tokens = _CONSTRAINT_TOKEN.findall(expression)
+    allowed, rest = _nodes_of_either(tokens, [set(each) for each in features], expression)
+    if rest:
+        raise _wrong_constraint(expression)
+    return allowed
+
+
+def _nodes_of_either(
+    tokens: list[str], features: list[set[str]], expression: str
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Nodes of the expression at the beginning of some tokens, and the tokens after it."""
+    allowed, rest = _nodes_of_one(tokens, features, expression)
+    while rest and rest[0] in "&,|":
+        other, after = _nodes_of_one(rest[1:], features, expression)
+        allowed = allowed | other if rest[0] == "|" else allowed & other
+        rest = after
+    return allowed, rest
+
+
+def _nodes_of_one(
+    tokens: list[str], features: list[set[str]], expression: str
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Nodes of a feature, or of what stands in parentheses."""
+    if not tokens or tokens[0] in "&|,)":
+        raise _wrong_constraint(expression)
+    if tokens[0] != "(":
+        return np.array([tokens[0] in each for each in features], np.bool_), tokens[1:]
+    allowed, rest = _nodes_of_either(tokens[1:], features, expression)
+    if not rest or rest[0] != ")":
+        raise _wrong_constraint(expression)
+    return allowed, rest[1:]
+
+
+def _wrong_constraint(expression: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"constraint {expression!r} cannot be read; use names of features with &, | and parentheses"
+    )
+
+
+# --- events ---------------------------------------------------------------------------------------
 
 
 def read_events(

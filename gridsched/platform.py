@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import Limit, NodeEvent, NodeType, Partition, PlacementName, RequeueName
+from gridsched.nodes import (
+    Limit,
+    NodeEvent,
+    NodeType,
+    Partition,
+    PlacementName,
+    RequeueName,
+    nodes_with,
+)
 from gridsched.policies.local import LocalPolicy, named_policy
 
 
@@ -43,6 +51,9 @@ class Cluster:
         first partition.
     partition_of : {"partition", "queue"}
         Column of the workload that names the partition of a job.
+    constraints : mapping of int to str, optional
+        Features that nodes of jobs must have, by the number in their column `constraint`: names of features
+        with `&` (and), `|` (or) and parentheses. Jobs of another number may have any node.
     limits : sequence of Limit, optional
         What groups of jobs may have at once.
     events : sequence of NodeEvent, optional
@@ -71,6 +82,7 @@ class Cluster:
     placement: PlacementName = "first_fit"
     partitions: Sequence[Partition] = ()
     partition_of: Literal["partition", "queue"] = "partition"
+    constraints: Mapping[int, str] = field(default_factory=dict)
     limits: Sequence[Limit] = ()
     events: Sequence[NodeEvent] = ()
     requeue: RequeueName = "place"
@@ -121,6 +133,8 @@ class Cluster:
                 raise ConfigurationError(
                     f"cluster {self.name}: {what} names {unknown[0]!r}, which is no node and no node type"
                 )
+        for text in self.constraints.values():
+            nodes_with(text, ())
         numbers = [partition.number for partition in self.partitions]
         if len(set(numbers)) < len(numbers):
             raise ConfigurationError(f"cluster {self.name}: two partitions have one number")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridsched.engine.checkpoints import lengths_with_checkpoints
 from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, EventKind
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition
+from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition, nodes_with
 from gridsched.platform import Cluster
 from gridsched.policies.nodes import affinities
 from gridsched.results import SEGMENT, Variable, of_tasks
@@ -129,7 +129,7 @@ def column_of(workload: Workload, name: str) -> Integers:
     )
 
 
-_ASKING = ("requested_nodes", "requested_gpus", "gpu_share", "requested_memory")
+_ASKING = ("requested_nodes", "requested_gpus", "gpu_share", "requested_memory", "constraint")
 """Columns that say what jobs ask for, beside processors and partition."""
 
 
@@ -205,11 +205,37 @@ def priorities_of(workload: Workload, cluster: Cluster) -> Integers:
 
 
 def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[NDArray[np.bool_], Integers]:
-    """Sets of nodes that jobs may use, one for each partition, and the set of each job."""
-    if not cluster.partitions:
-        return np.ones((1, len(names)), np.bool_), np.zeros(len(workload), np.int64)
+    """Sets of nodes that jobs may use, one for each partition and constraint, and the set of each job."""
+    partitions, featured = partition_sets(cluster, names), constraint_sets(cluster, names)
+    where, which = partitions_of(workload, cluster), constraints_of(workload, cluster)
+    if len(featured) == 1:
+        return partitions, where
+    pairs, row = np.unique(np.stack([where, which]), axis=1, return_inverse=True)
+    return partitions[pairs[0]] & featured[pairs[1]], row.reshape(-1)
+
+
+def partition_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
+    """Nodes of each partition; all nodes where there is none."""
     sets = [_named(cluster, each.nodes, names) for each in cluster.partitions]
-    return np.array(sets), partitions_of(workload, cluster)
+    return np.array(sets or [np.ones(len(names), np.bool_)])
+
+
+def constraint_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
+    """Nodes that jobs without a constraint may have, and those that each constraint allows."""
+    features = [kind.features for kind in cluster.node_types for _ in range(kind.count)]
+    allowed = [
+        nodes_with(each, features) for each in (cluster.constraints.values() if cluster.has_nodes else ())
+    ]
+    return np.array([np.ones(len(names), np.bool_), *allowed])
+
+
+def constraints_of(workload: Workload, cluster: Cluster) -> Integers:
+    """Row of `constraint_sets` of each job."""
+    numbers = np.array([-1, *cluster.constraints], np.int64)
+    if workload.constraint is None or len(numbers) == 1 or not cluster.has_nodes:
+        return np.zeros(len(workload), np.int64)
+    row: Integers = np.argmax(np.asarray(workload.constraint)[:, np.newaxis] == numbers, axis=1)
+    return row
 
 
 def _named(cluster: Cluster, wanted: tuple[str, ...] | Any, names: list[str]) -> NDArray[np.bool_]:

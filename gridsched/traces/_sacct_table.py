@@ -29,7 +29,7 @@ from gridsched.traces._slurm_values import (
 COMMAND = (
     "sacct --allusers --allocations --duplicates --parsable2 --starttime 2024-01-01 --endtime 2024-02-01 "
     "--format JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,"
-    "Timelimit,AllocCPUS,ReqCPUS,NNodes,Reservation,AllocTRES,ReqTRES,NodeList"
+    "Timelimit,AllocCPUS,ReqCPUS,NNodes,Reservation,AllocTRES,ReqTRES,NodeList,Constraints"
 )
 """Command that exports all that is used, but for dependencies, which SubmitLine has."""
 
@@ -54,6 +54,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "group": ("account", "group", "gid"),
     "partition": ("partition",),
     "queue": ("qos",),
+    "constraint": ("constraints",),
     "resources": ("alloctres", "reqtres"),
     "requested_resources": ("reqtres",),
     "reservation": ("reservation",),
@@ -63,7 +64,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """What is read, and the columns of sacct that give it, the first that is there."""
 
-NAMED = ("user", "group", "partition", "queue")
+NAMED = ("user", "group", "partition", "queue", "constraint")
 """Columns of the workload whose numbers stand for names."""
 
 TEXTS = ("node_list", "dependency", "executable")

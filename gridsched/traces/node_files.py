@@ -31,7 +31,7 @@ _WHOLE = {
     "processor_minutes",
 }
 _TEXTS = {"name", "by"}
-_LISTS = {"nodes", "names"}
+_LISTS = {"nodes", "names", "features"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,9 +82,10 @@ class AccountingLog:
     workload : Workload
         The jobs that ran, in order of submission, and those that were cancelled before, where they are asked
         for. User, group (of the column Account, else Group), queue (of QOS) and partition are indices of
-        `names`.
+        `names`, and so are constraints.
     names : mapping of str to tuple of str
-        Names of "user", "group", "queue" and "partition" by number; empty where there is no such column.
+        Names of "user", "group", "queue", "partition" and "constraint" by number; empty where there is no
+        such column.
     identifiers : bytes[n]
         Job ID of each job as sacct writes it, like 123_4.
     flags : mapping of str to bool[n]
@@ -426,6 +427,7 @@ class Records:
         by_state = np.array([_STATUS.get(state, _FAILED) for state in self._names["state"]])
         status = np.where(gave_up, CANCELLED, by_state[self._columns["state"]])
         named: dict[str, Any] = {key: self._get(key, UNKNOWN)[jobs] for key in NAMED}
+        named["constraint"] = self._constraints(jobs)
         if gave_up[jobs].any():
             named["gives_up_time"] = np.where(gave_up, self._end - origin, UNKNOWN)[jobs]
         workload = Workload(
@@ -468,6 +470,13 @@ class Records:
             node_lists=self._names.get("node_list", ()),
             node_list=self._node_list()[jobs],
         )
+
+    def _constraints(self, jobs: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Number of the constraint of each job, -1 without one; nothing where no job has one."""
+        empty = [code for code, text in enumerate(self._names.get("constraint", ())) if not text.strip()]
+        codes = self._get("constraint", UNKNOWN)[jobs]
+        codes = np.where(np.isin(codes, empty), UNKNOWN, codes)
+        return codes if (codes >= 0).any() else None
 
     def _node_list(self) -> NDArray[np.int64]:
         """Index of the list of nodes of each line; -1 where it names none."""

@@ -51,6 +51,7 @@ EXTRA_FIELDS: tuple[str, ...] = (
     "requested_nodes",
     "requested_gpus",
     "gpu_share",
+    "constraint",
     "array",
     "array_limit",
     "nice",
@@ -106,6 +107,8 @@ class Workload:
         Whole GPUs of each job; -1 for none.
     gpu_share : int64[n], optional
         Thousandths of one GPU that each job asks for beside no whole one; -1 for none.
+    constraint : int64[n], optional
+        Number of what each job asks of the features of its nodes, see `Cluster.constraints`; -1 for nothing.
     array : int64[n], optional
         Number of the job array that each job is a task of; -1 for none.
     array_limit : int64[n], optional
@@ -164,6 +167,7 @@ class Workload:
     requested_nodes: NDArray[Any] | None = None
     requested_gpus: NDArray[Any] | None = None
     gpu_share: NDArray[Any] | None = None
+    constraint: NDArray[Any] | None = None
     array: NDArray[Any] | None = None
     array_limit: NDArray[Any] | None = None
     nice: NDArray[Any] | None = None

@@ -92,6 +92,7 @@ def test_a_job_in_the_columns_of_a_workload(tmp_path: Path) -> None:
         "group": ("maths",),
         "partition": ("batch",),
         "queue": ("normal",),
+        "constraint": (),
     }
     assert not log.without_zone
 

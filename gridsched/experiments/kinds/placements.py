@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,11 +23,11 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import Replicates
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
 from gridsched.experiments.validation import Number, PathText, Whole, unique
-from gridsched.nodes import NodeType, PlacementName
+from gridsched.nodes import NodeType, Partition, PlacementName
 from gridsched.platform import Cluster
 from gridsched.presentation.sentences import estimate_text, joined, percent
 from gridsched.simulation import simulate
-from gridsched.traces import read_gpu_nodes, read_gpu_pods
+from gridsched.traces import gpu_partitions, read_gpu_nodes, read_gpu_pod_log
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 
@@ -264,10 +265,11 @@ def run_placement(
         Measures to write: `allocated_full`, and on `arrived` the share of GPUs that is allocated and that
         pods wait for, and how many pods have arrived and were placed.
     """
-    machines, asked = read_cluster(nodes, pods)
+    machines, partitions, asked = read_cluster(nodes, pods)
     total = sum(node.gpus for node in machines) * WHOLE
     pods_drawn = draw_pods(asked, arrived * total, seed)
-    cluster = Cluster(nodes=ordered(machines, node_order, seed), placement=placement)
+    in_order = ordered(machines, node_order, seed)
+    cluster = Cluster(nodes=in_order, partitions=partitions, placement=placement)
     run = simulate(pods_drawn, cluster, "ff", seed=seed)
     verify(run)
     made = labelled(
@@ -353,8 +355,10 @@ WHOLE = 1000
 """Parts of a GPU that pods ask for."""
 
 
-def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[list[NodeType], Workload]:
-    """The nodes that have GPUs and all pods, in the order of their files.
+def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[list[NodeType], Sequence[Partition], Workload]:
+    """The nodes that have GPUs and all pods, in the order of their files, and between them partitions.
+
+    These are the nodes whose models of GPUs some pods may use; there are none where no pod names a model.
 
     Raises
     ------
@@ -364,10 +368,19 @@ def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[list[NodeType], W
     machines = [node for node in read_gpu_nodes(nodes) if node.gpus]
     if not machines:
         raise ConfigurationError(f"{nodes}: no node has GPUs")
-    asked = read_gpu_pods(pods)
+    log = read_gpu_pod_log(pods)
+    asked, models = log.workload, log.names["partition"]
     if not gpus_of(asked).any():
         raise ConfigurationError(f"{pods}: no pod asks for GPUs")
-    return machines, asked.select(np.argsort(asked.job_number))
+    names = {node.name for node in machines}
+    partitions = [
+        replace(each, nodes=[name for name in each.nodes if name in names])
+        for each in (gpu_partitions(nodes, models) if len(models) > 1 else ())
+    ]
+    for each in partitions:
+        if each.name and not each.nodes:
+            raise ConfigurationError(f"{nodes}: no node of the models {each.name} of {pods} has GPUs")
+    return machines, partitions, asked.select(np.argsort(asked.job_number))
 
 
 def gpus_of(pods: Workload) -> Integers:

@@ -19,11 +19,13 @@ from gridsched.systems.node_records import (
     OVER_PARTITION,
     TOO_LARGE,
     column_of,
+    constraint_sets,
+    constraints_of,
     events_of,
     groups_of,
     limits_of,
+    partition_sets,
     partitions_of,
-    reach_of,
     typed_nodes,
 )
 from gridsched.systems.slurm.accounts import Accounting, Owner
@@ -112,7 +114,8 @@ def cluster_jobs(
     nodes = typed_nodes(cluster)
     names = cluster.node_names
     where = partitions_of(workload, cluster)
-    reach = reach_of(cluster, names, workload)[0].astype(np.uint8)
+    reach = partition_sets(cluster, names).astype(np.uint8)
+    featured = constraint_sets(cluster, names).astype(np.uint8)
     records = _records(
         workload,
         nodes,
@@ -123,6 +126,7 @@ def cluster_jobs(
         memory_is_consumed=memory_is_consumed,
     )
     records["limit"] = submission.estimate[own]
+    records["features"] = constraints_of(workload, cluster)
     if workload.array is not None:
         chain_tasks(records, np.asarray(workload.array, np.int64), column_of(workload, "array_limit"))
     limits, table, limited = _limits(workload, cluster)
@@ -134,7 +138,7 @@ def cluster_jobs(
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
         over = _over(of_jobs, records, workload, safe)
-    rejected, reasons = _rejected(records, workload, cluster, nodes, reach, over)
+    rejected, reasons = _rejected(records, workload, cluster, nodes, reach, featured, over)
     # the controller wants a column, if only an empty one
     subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
@@ -145,6 +149,7 @@ def cluster_jobs(
             nodes=nodes,
             lines=np.repeat(np.arange(len(cluster.node_types)), [kind.count for kind in cluster.node_types]),
             reach=reach,
+            featured=featured,
             tier=priority,
             limits=table,
             events=events,
@@ -249,6 +254,7 @@ def _rejected(
     cluster: Cluster,
     nodes: RecordArray,
     reach: NDArray[np.uint8],
+    featured: NDArray[np.uint8],
     over_limit: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Which jobs can never run, and how many there are for each reason."""
@@ -262,7 +268,7 @@ def _rejected(
         ):
             if most is not None:
                 over_partition |= mine & (values > most)
-    suits, kind = suits_of(records, nodes, reach)
+    suits, kind = suits_of(records, nodes, reach, featured)
     too_large = suits.sum(axis=1)[kind] < records["nodes"]
     for limit in cluster.limits:
         if limit.processors is not None:

@@ -19,6 +19,7 @@ from gridsched.engine.job_lifecycle import LIFE, Lifecycles
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
+from gridsched.nodes import nodes_with
 from gridsched.systems.job_outcomes import dependents_of
 from gridsched.systems.slurm.accounts import Accounting, Owner, read_accounting, read_usage, usage_factors
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
@@ -39,7 +40,6 @@ from gridsched.systems.slurm.preempting import preemption_of
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
 from gridsched.systems.slurm.recording import STAMPED, RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
-from gridsched.workloads.constraints import nodes_with
 from gridsched.workloads.dependencies import dependency_table
 
 Integers = NDArray[np.int64]

@@ -90,12 +90,16 @@ def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
     records, machine = run.jobs.tickets.jobs, run.jobs.machine
     asked = {name: np.zeros(len(records), np.int64) for name in ASKED_NAMES}
     asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus", "whole")}
-    asked |= {"units": records["nodes"].astype(np.int64), "where": records["partition"].astype(np.int64)}
+    pairs, row = np.unique(records[["partition", "features"]], return_inverse=True)
+    reach = machine.reach[pairs["partition"]] != 0
+    if machine.featured is not None:
+        reach &= machine.featured[pairs["features"]] != 0
+    asked |= {"units": records["nodes"].astype(np.int64), "where": row.reshape(-1).astype(np.int64)}
     return NodeUse(
         site=ClusterNodes(
             nodes=machine.nodes,
             names=cluster.node_names,
-            allowed=machine.reach != 0,
+            allowed=reach,
             events=machine.events,
             windows=machine.windows,
             outages=run.jobs.outages,

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import NodeType, Partition
+from gridsched.nodes import NodeType, Partition, nodes_with
 from gridsched.platform import Cluster
 from gridsched.systems.base import Site
 from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage
@@ -99,6 +99,7 @@ def read_slurm_site(
         cluster=Cluster(
             nodes=_node_types(read, scheduler),
             partitions=[_partition(*each) for each in zip(ordered, numbers, strict=True)],
+            constraints=_constraints(names.get("constraint", ()), left),
             node_exclusive=bool(exclusive) and all(exclusive),
             name=Path(configuration).stem,
         ),
@@ -186,6 +187,19 @@ def _accounting(
     )
 
 
+def _constraints(texts: Sequence[str], left: list[str]) -> dict[int, str]:
+    """Constraints of jobs by number; those that are not modelled are named in `left`, and allow all nodes."""
+    known: dict[int, str] = {}
+    for number, text in enumerate(texts):
+        try:
+            nodes_with(text, [()])
+        except ConfigurationError:
+            left.append(f"constraint {text}")
+        else:
+            known[number] = text
+    return known
+
+
 def _partition(partition: SlurmPartition, number: int) -> Partition:
     if not partition.nodes:
         raise ConfigurationError(f"partition {partition.name} has no nodes; leave it out of the file")
@@ -209,6 +223,7 @@ def _node_types(read: SlurmConfiguration, scheduler: Slurm) -> list[NodeType]:
             cores=nodes[0].cores,
             memory=nodes[0].memory if held and nodes[0].memory > _NO_MEMORY else None,
             gpus=nodes[0].gpus,
+            features=nodes[0].features,
             weight=nodes[0].weight,
         )
         for place, nodes in enumerate(alike)

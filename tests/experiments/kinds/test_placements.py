@@ -97,6 +97,8 @@ def filled(nodes: pd.DataFrame, pods: pd.DataFrame) -> list[bool]:
     for pod in pods.itertuples():
         wanted_cores = pod.cpu_milli or 100
         for n, free in enumerate(devices):
+            if pod.gpu_spec and nodes["model"].iloc[n] not in pod.gpu_spec.split("|"):
+                continue
             if cores[n] < wanted_cores or memory[n] < pod.memory_mib // wanted_cores * wanted_cores:
                 continue
             fitting = sorted((each, d) for d, each in enumerate(free) if each >= pod.gpu_milli)
@@ -113,14 +115,18 @@ def filled(nodes: pd.DataFrame, pods: pd.DataFrame) -> list[bool]:
     return placed
 
 
+@pytest.mark.parametrize("models", [[""], ["", "A", "B", "A|B"]])
 @pytest.mark.parametrize("order", ["random", "name", "reverse"])
-def test_first_fit_by_hand(folder: Path, order: Any) -> None:
+def test_first_fit_by_hand(folder: Path, order: Any, models: list[str]) -> None:
     # Memory a multiple of what our processors divide, so that nothing is rounded
     pods = pd.read_csv("pods.csv").assign(memory_mib=0)
+    pods["gpu_spec"] = np.where(pods["num_gpu"] > 0, np.resize(models, len(pods)), "")
+    listed_nodes = pd.read_csv("nodes.csv")
+    listed_nodes.assign(model=np.resize(["A", "B", "B"], len(listed_nodes))).to_csv("nodes.csv", index=False)
     pods.to_csv("pods.csv")
     kinds.run_placement("first_fit", order, 0, 3, 1.5, "nodes.csv", "pods.csv", "run.nc")
     run = read("run.nc")
-    machines, listed = read_cluster("nodes.csv", "pods.csv")
+    machines, _, listed = read_cluster("nodes.csv", "pods.csv")
     nodes = pd.read_csv("nodes.csv", index_col="sn")
     nodes = nodes.loc[[node.name for node in kinds.ordered(machines, order, 3)]]
     total = int(nodes["gpu"].sum()) * 1000
