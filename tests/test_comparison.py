@@ -143,14 +143,14 @@ def test_a_job_that_was_cancelled_before_it_started_has_no_recorded_wait(tmp_pat
     found = compare(jobs, 4, ["fcfs"])
     assert_fields(found.attrs, jobs_measured=4, jobs_not_measured=1)
     assert_fields(found.sel(scheme="recorded"), wait_time_mean=40.0, jobs_gave_up=1)
-    assert recorded_peak(replace(jobs, requested_processors=[4, 99, 2, 4, 1])) == 6
+    assert recorded_peak(replace(jobs, requested_processors=np.array([4, 99, 2, 4, 1]))) == 6
     assert_fields(recorded_timeline(jobs), left_out={"cancelled before it started": 1})
 
 
 def test_the_share_of_the_time_in_which_more_processors_are_in_use(tmp_path: Path) -> None:
     jobs = gs.read_swf(odd_log(tmp_path / "odd.swf"))
     assert [recorded_excess(jobs, size) for size in (3, 4, 5, 6)] == [0.75, 0.25, 0.25, 0.0]
-    assert np.isnan(recorded_excess(replace(jobs, wait_time=[-1] * 6), 4))
+    assert np.isnan(recorded_excess(replace(jobs, wait_time=np.full(6, -1)), 4))
 
 
 def test_what_is_left_aside_comes_from_the_log(tmp_path: Path) -> None:

@@ -84,6 +84,22 @@ HEADERS = "repeated header"
 WAITING_TASKS = "array tasks that had not started"
 
 
+_OR = b"\x1f"
+"""What stands for `|` in constraints, which delimits columns elsewhere."""
+
+
+def _with_alternatives(text: bytes, delimiter: bytes, columns: int) -> bytes:
+    """Lines in which `|` of the last column does not end it."""
+    if delimiter != b"|" or text.count(delimiter) <= text.count(b"\n") * (columns - 1):
+        return text
+    lines = []
+    for row in text.split(b"\n"):
+        *before, last = row.split(delimiter, columns - 1)
+        whole = len(before) == columns - 1
+        lines.append(delimiter.join([*before, last.replace(delimiter, _OR) if whole else last]))
+    return b"\n".join(lines)
+
+
 class AccountingTable:
     """Columns that grow block by block."""
 
@@ -103,6 +119,8 @@ class AccountingTable:
             return
         if not self._header:
             line, text = self._read_header(line, without_mark(text))
+        if self._header[-1].lower() == "constraints":
+            text = _with_alternatives(text, self._delimiter.encode(), len(self._header))
         block = split(self.file, line, text, self._delimiter, len(self._header))
         if not len(block):
             return
@@ -326,7 +344,7 @@ class AccountingTable:
     def names(self) -> dict[str, tuple[str, ...]]:
         """Names by number of each column that has them."""
         return {
-            key: tuple(text.decode("utf-8", "replace") for text in codes)
+            key: tuple(text.replace(_OR, b"|").decode("utf-8", "replace") for text in codes)
             for key, codes in self._codes.items()
         }
 

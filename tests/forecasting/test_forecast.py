@@ -26,6 +26,7 @@ from gridsched.prediction.lifetimes import LEVELS as PARTS
 from gridsched.prediction.lifetimes import Lifetimes, learn
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
 
 HOUR = 3600
 EASY = named_policy("easy")
@@ -437,7 +438,7 @@ def test_a_queue_of_some_partitions_of_which_one_has_no_time_limit() -> None:
     frame = frame.assign(elapsed=0, processors=1)
     queue = read_queue(frame, 8, partitions=["a"])
     assert queue.past["number"].tolist() == [1, 2]
-    history = gs.Workload(
+    history = jobs_of(
         name="history",
         submit_time=[0, 0],
         wait_time=[0, 0],

@@ -30,7 +30,7 @@ SEEN = {
     "study = load_study(Path('study.yaml'))\n"
     "print('longest' in [each.name for each in study.specifications])\n",
     "node-failures": (HERE / "node_failures.py").read_text(encoding="utf-8"),
-    "node-features": (HERE / "node_features.py").read_text(encoding="utf-8"),
+    "node-zones": (HERE / "node_zones.py").read_text(encoding="utf-8"),
 }
 """What a user does with what a patch adds."""
 
@@ -39,10 +39,10 @@ FOUND = {
     "measure": ["True", "True"],
     "figure": ["True"],
     "node-failures": [*["1150"] * 7, "1160"],
-    "node-features": ["True"] * 4,
+    "node-zones": ["True"] * 4,
 }
 
-MOST_FILES = {"node-features": 3}
+MOST_FILES = {"node-zones": 3}
 """Files of code that a patch may change, where these are more than one; rules of verifiers come on top."""
 
 STUDY = """

@@ -14,6 +14,7 @@ from gridsched.traces import clean
 from gridsched.traces.cleaning import wait_until_cancelled
 from gridsched.workloads.table import Workload
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
 from tests.support.traces import workload
 
 small = st.integers(-2, 4)
@@ -181,7 +182,7 @@ def test_cancelled_jobs_wait_until_their_users_gave_up() -> None:
 
 
 def test_what_a_cancelled_job_would_have_run_is_not_taken_from_an_unlimited_request() -> None:
-    log = Workload(
+    log = jobs_of(
         name="unlimited",
         submit_time=[0, 10, 20, 30],
         wait_time=[0, 100, 200, 0],

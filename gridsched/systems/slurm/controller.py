@@ -50,8 +50,9 @@ from gridsched.systems.slurm.priority import FirstCome, Priorities
 
 Integers = NDArray[np.int64]
 
-MAIN, BACKFILL = 0, 1
-"""Kinds of passes."""
+MAIN, BACKFILL, SHORT = 0, 1, 2
+"""Kinds of passes: of the main loop over the whole queue, of backfilling, and of the main loop over the first
+`default_queue_depth` jobs."""
 
 
 Watcher = Callable[["Controller", int, int], None]
@@ -694,7 +695,10 @@ class Controller:
         """
         for now, kind in passes:
             self.process_events(now - 1)
-            self.run_pass(now, kind)
+            if kind == SHORT:
+                self.run_pass(now, MAIN, self.parameters.default_queue_depth)
+            else:
+                self.run_pass(now, kind)
         return self.outcome()
 
     def work(self, phase: Sequence[float] = (0.0, 0.0, 0.0), drift: float = 0.0) -> Outcome:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gridsched.engine.nodes.records import EventKind
 from gridsched.errors import TraceError
 from gridsched.systems.slurm.conf import licences_of
-from gridsched.systems.slurm.controller import BACKFILL, MAIN
+from gridsched.systems.slurm.controller import BACKFILL, MAIN, SHORT
 from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.workloads.dependencies import KINDS
 
@@ -42,7 +42,7 @@ _FAILED = ("FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interruption:
+class RecordedInterruption:
     """A job ran and was killed to run again; times in milliseconds of Unix time.
 
     `left` says when it had left each node, as far as the log does; `by` is the job that preempted it.
@@ -88,7 +88,7 @@ class RecordedJob:
     where: tuple[str, ...]
     last_start: int
     noted: int
-    interruptions: tuple[Interruption, ...] = ()
+    interruptions: tuple[RecordedInterruption, ...] = ()
     failed: bool = False
     eligible: int = -1
     released: int = -1
@@ -221,7 +221,7 @@ def _read_log(folder: Path) -> Recording:
     away: set[str] = set()
     for stamp, text in log_lines(folder):
         if "Running job scheduler for" in text:
-            log.passes.append((milliseconds(stamp), MAIN))
+            log.passes.append((milliseconds(stamp), SHORT if "default depth" in text else MAIN))
         elif "_attempt_backfill: beginning" in text:
             log.passes.append((milliseconds(stamp), BACKFILL))
         elif "Priority MULTIFACTOR plugin loaded" in text:
@@ -263,10 +263,10 @@ def _read_log(folder: Path) -> Recording:
     return log
 
 
-def _interruption(row: dict[str, str], number: int, log: Recording) -> Interruption:
+def _interruption(row: dict[str, str], number: int, log: Recording) -> RecordedInterruption:
     end, where = _instant(row["end_ms"], -1), tuple(sorted(expand_hosts(row["nodelist"])))
     after = {node: [at for at in log.cleared.get((number, node), ()) if at >= end] for node in where}
-    return Interruption(
+    return RecordedInterruption(
         start=_instant(row["start_ms"], -1),
         end=end,
         where=where,

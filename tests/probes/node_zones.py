@@ -1,4 +1,4 @@
-"""Whether the jobs that need a feature run on the nodes that have it, and the others elsewhere too."""
+"""Whether the jobs that need a zone run on its nodes, and the others elsewhere too."""
 
 import warnings
 from dataclasses import replace
@@ -14,11 +14,11 @@ jobs = replace(
     jobs,
     requested_processors=np.minimum(jobs.processors, 8),
     home=np.zeros(60, np.int64),
-    **{"needed_features": some.astype(np.int64)},
+    **{"needed_zones": some.astype(np.int64)},
 )
 kinds = [
     gs.NodeType(count=8, cores=8, name="plain"),
-    gs.NodeType(count=2, cores=8, name="fast", features=1),  # type: ignore[call-arg]
+    gs.NodeType(count=2, cores=8, name="fast", zones=1),  # type: ignore[call-arg]
 ]
 platform = gs.Platform([gs.Cluster(name=name, nodes=kinds) for name in ("a", "b")])
 for scheduler in ("easy", "s-i", "jscheduler", "multiple-requests"):

@@ -1,0 +1,121 @@
+"""Jobs that ask for features of nodes: under each scheduler on nodes they run on those that have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError
+from gridsched.nodes import nodes_with
+from gridsched.systems.slurm.site import read_slurm_site
+from tests.support.nodes import some_jobs
+from tests.traces.test_sacct import COLUMNS, export, line
+
+FEATURES = ("ib", "big", "gpu")
+
+WORDS = st.sampled_from(FEATURES)
+EXPRESSIONS = st.recursive(
+    WORDS, lambda inner: st.tuples(inner, st.sampled_from("&|"), inner).map(lambda each: f"({''.join(each)})")
+)
+
+
+@given(EXPRESSIONS, st.lists(st.lists(WORDS), min_size=1))
+def test_a_constraint_means_what_python_says(expression: str, nodes: list[list[str]]) -> None:
+    wanted = expression.replace("&", " and ").replace("|", " or ")
+    expected = [bool(eval(wanted, {name: name in node for name in FEATURES})) for node in nodes]
+    assert nodes_with(expression, nodes).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "allowed"), [("", [0, 1, 2]), ("ib|big&gpu", [2]), ("ib,big", [1, 2]), (" gpu ", [2])]
+)
+def test_constraints_are_read_from_left_to_right(expression: str, allowed: list[int]) -> None:
+    nodes = [["ib"], ["ib", "big"], ["ib", "big", "gpu"]]
+    assert np.flatnonzero(nodes_with(expression, nodes)).tolist() == allowed
+
+
+def test_what_is_no_constraint_is_refused() -> None:
+    for text in ("ib&", "(ib", "ib)", "a b"):
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            nodes_with(text, [["ib"]])
+    for text in ("ib*2", "[ib|big]"):
+        with pytest.raises(ConfigurationError, match="not modelled"):
+            nodes_with(text, [["ib"]])
+
+
+CONSTRAINTS = {0: "ib", 1: "ib&big", 2: "std|gpu", 5: "moon"}
+
+
+def constrained(seed: int) -> tuple[gs.Workload, gs.Cluster]:
+    """Jobs of which some ask for features, and a cluster where no node has one of them."""
+    rng = np.random.default_rng(seed)
+    kinds = [("std",), ("ib",), ("ib", "big"), ("gpu",)]
+    nodes = [
+        gs.NodeType(name=f"t{k}-", count=2, cores=6, gpus=2, features=each) for k, each in enumerate(kinds)
+    ]
+    jobs = some_jobs(rng, 40, constraint=rng.choice([-1, -1, 0, 1, 2, 3, 5], 40))
+    return replace(jobs, home=np.zeros(40, np.int64)), gs.Cluster(nodes=nodes, constraints=CONSTRAINTS)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        "easy",
+        "conservative",
+        "sjf",
+        gs.Slurm(),
+        gs.Slurm(select_type="linear"),
+        "s-i",
+        "jscheduler",
+        "multiple-requests",
+    ],
+)
+def test_jobs_run_on_nodes_with_what_they_ask_for(scheduler: Any) -> None:
+    jobs, cluster = constrained(3)
+    run = gs.simulate(jobs, gs.Platform([replace(cluster, name=name) for name in ("a", "b")]), scheduler)
+    gs.verify(run)
+    features = [kind.features for kind in cluster.nodes for _ in range(kind.count)] * 2
+    number = jobs.constraint[run["segment_job"].values[run["piece_segment"].values]]
+    for which, text in CONSTRAINTS.items():
+        used = run["piece_node"].values[number == which]
+        assert nodes_with(text, features)[used].all()
+        assert (which == 5) == (len(used) == 0)
+    # a number that the cluster does not know asks for nothing
+    assert len(set(run["piece_node"].values[number == 3].tolist())) > 1
+    start = run["start_time"].values
+    assert (start[jobs.constraint == 5] < 0).all()
+
+
+CONF = """\
+ClusterName=lab
+NodeName=n[1-2] CPUs=8 Feature=std
+NodeName=n[3-4] CPUs=8 Feature=std,ib Weight=5
+PartitionName=all Nodes=ALL Default=YES
+"""
+
+
+def test_constraints_of_an_export_meet_features_of_a_configuration(tmp_path: Path) -> None:
+    header = f"{COLUMNS}|Constraints"
+    rows = [line(k) + f"|{text}" for k, text in enumerate(["", "ib", "std&ib", "[std|ib]", "std"], 1)]
+    log = gs.traces.read_accounting(export(tmp_path, *rows, header=header), time_zone="Europe/Rome")
+    workload = gs.clean(log.workload)
+    (tmp_path / "slurm.conf").write_text(CONF, encoding="utf-8")
+    site = read_slurm_site(tmp_path / "slurm.conf", names=log.names)
+    assert "constraint [std|ib]" in site.not_modelled
+    run = gs.simulate(workload, site.cluster, site.scheduler)
+    gs.verify(run)
+    where = {
+        int(job): str(run["node_name"].values[node])
+        for job, node in zip(
+            run["segment_job"].values[run["piece_segment"].values], run["piece_node"].values, strict=True
+        )
+    }
+    number = {int(n): k for k, n in enumerate(workload.job_number)}
+    assert {where[number[2]], where[number[3]]} <= {"n3", "n4"}
