@@ -46,8 +46,20 @@ FATES: dict[str, str] = {
     "executions_killed": "killed by failing nodes",
     "jobs_lost": "lost with their nodes",
     "jobs_starved": "waited for nodes that never returned",
+    "executions_requeued": "preempted and requeued",
+    "executions_cancelled": "preempted and cancelled",
+    "executions_suspended": "preempted and suspended, later resumed",
+    "executions_without_minutes": "killed since the minutes of their group were used up",
 }
-"""Possible outcomes of jobs, by attribute of a run."""
+"""Possible outcomes of jobs, by variable of a comparison."""
+
+_BY_SCHEDULER = {
+    "executions_requeued": "preempted: requeued",
+    "executions_cancelled": "preempted: cancelled",
+    "executions_suspended": "preempted: suspended",
+    "executions_without_minutes": "killed: minutes used up",
+}
+"""Those that a scheduler decides, with the attribute of a run that counts them."""
 
 EVERYTHING = "nothing"
 """What is left out where nothing is."""
@@ -57,6 +69,15 @@ _DIMENSIONS = {"user": "user", "group": "group"}
 _SHOWN = {"wait_time": ("wait time", "s"), "bounded_slowdown": ("bounded slowdown", "1")}
 
 Floats = NDArray[np.float64]
+
+
+def fates_of(run: xr.Dataset) -> dict[str, int]:
+    """Counts of `FATES` in a run: what a scheduler killed on purpose is not put down to failing nodes."""
+    counts = {fate: int(run.attrs.get(_BY_SCHEDULER.get(fate, fate), 0)) for fate in FATES}
+    lost = counts["executions_cancelled"] + counts["executions_without_minutes"]
+    counts["jobs_lost"] -= lost
+    counts["executions_killed"] -= lost + counts["executions_requeued"]
+    return counts
 
 
 def recorded_peak(workload: Workload, held: NDArray[np.int64] | None = None) -> int | None:
@@ -213,10 +234,8 @@ def what_if(
     first, *others = sites.values()
     for name, site in zip(list(sites)[1:], others, strict=True):
         if (site.cluster, site.scheduler) == (first.cluster, first.scheduler):
-            raise ConfigurationError(
-                f"{name} changes nothing: the configuration says so already, or it is not modelled; "
-                "leave it out"
-            )
+            why = site.unchanged or "the run has other nodes and partitions than the configuration"
+            raise ConfigurationError(f"{name} changes nothing: {why}; leave it out")
     setups = []
     for name, site in sites.items():
         if site.cluster is None:
@@ -278,8 +297,8 @@ def _beside_the_log(
                 share = {"recorded_share": history.attrs["recorded_share"]}
         _measure(name, run, waits, slowdowns, shares)
         memory[name] = relaxations(run)
-        for fate, counts in fates.items():
-            counts.append(int(run.attrs.get(fate, 0)))
+        for fate, count in fates_of(run).items():
+            fates[fate].append(count)
     report("comparing")
     measured = np.arange(len(workload)) >= int(warm_up * len(workload))
     values = {"wait_time": np.stack([*waits.values()]), "bounded_slowdown": np.stack([*slowdowns.values()])}
@@ -339,7 +358,7 @@ def _each_once(policies: Sequence[str | LocalPolicy]) -> list[LocalPolicy]:
     return chosen
 
 
-_PER_RUN = ("scheme", "title", "corrections", *FATES)
+_PER_RUN = ("scheme", "title", "corrections", *FATES, *_BY_SCHEDULER.values())
 
 
 def what_each_changes(
@@ -402,8 +421,8 @@ def what_each_changes(
             there = np.full(len(workload), np.nan)
             there[np.isin(workload.job_number, jobs.job_number)] = key[name]
             key[name] = np.where(left, np.nan, there)
-        for fate, counts in fates.items():
-            counts.append(int(run.attrs.get(fate, 0)))
+        for fate, count in fates_of(run).items():
+            fates[fate].append(count)
     wait, slowdown = np.stack([*waits.values()]), np.stack([*slowdowns.values()])
     measured = (np.arange(len(workload)) >= int(warm_up * len(workload))) & ~np.isnan(wait).any(axis=0)
     wait, slowdown = wait[:, measured], slowdown[:, measured]
@@ -652,7 +671,6 @@ def _kinds(numbers: NDArray[Any], then: str) -> str:
 
 def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]) -> str:
     """What is said of memory and GPUs."""
-    both = "memory" in used and "gpus" in used
     # with GPUs the other generic resources are left, which are rare
     said = [] if "gpus" in used else [some("generic resources")]
     gpus = [column for column in (workload.requested_gpus, workload.gpu_share) if column is not None]
@@ -662,7 +680,8 @@ def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]
     if "memory" not in used and (workload.requested_memory > 0).any():
         said.append(f"{int((workload.requested_memory > 0).sum()):,} jobs request memory")
     said.append(some("out of memory"))
-    return ", ".join(filter(None, said)) or ("" if both else "only processors are allocated")
+    alone = not {"memory", "gpus"} & set(used)
+    return ", ".join(filter(None, said)) or ("only processors are allocated" if alone else "")
 
 
 def _cancellations(workload: Workload, used: Sequence[str]) -> str:

@@ -115,7 +115,7 @@ def _compare(options: argparse.Namespace) -> None:
             compared, changes = _sites_compared(log, setting, sites, options, report), None
     print()
     aside = left_aside(setting.workload, log.accounting, setting.cluster)
-    aside = aside if site is None else told_of(site, aside, options)
+    aside = told_of(sites, aside, setting, options) if sites else aside
     print_blocks(
         *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
         _schemes(compared, times, "policy" if site is None else "configuration"),

@@ -12,7 +12,7 @@ from gridsched.cli.options import names_of_aspects, path, policies_given
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gridsched.cli.clusters import Setting
     from gridsched.systems.base import Site
@@ -122,9 +122,9 @@ def _placed(site: Site, setting: Setting, options: argparse.Namespace, *, own: b
 
 
 def told_of(
-    site: Site, aside: Sequence[tuple[str, str]], options: argparse.Namespace
+    sites: Mapping[str, Site], aside: Sequence[tuple[str, str]], setting: Setting, options: argparse.Namespace
 ) -> list[tuple[str, str]]:
-    """What a simulation leaves out, with what it leaves out of the configuration."""
+    """What a simulation leaves out, with what it leaves out of the configurations."""
     assumed = [
         text
         for given, text in (
@@ -133,8 +133,38 @@ def told_of(
         )
         if given is None
     ]
-    shares = ", and ".join(assumed)
-    told = [(word, shares if word == "fair-share" else text) for word, text in aside]
-    told = [(word, text) for word, text in told if text]
-    left = ", ".join(site.not_modelled)
-    return [*told, ("slurm.conf", f"not modelled: {left}")] if left else told
+    known = {
+        "fair-share": ", and ".join(assumed),
+        "memory, GPUs": _allocated(next(iter(sites.values())), setting),
+        **({} if options.qos is None else {"queues, QOS": ""}),
+    }
+    told = [(word, known.get(word, text)) for word, text in aside]
+    told += [(word, known[word]) for word in known if word not in dict(told)]
+    left = dict.fromkeys(name for site in sites.values() for name in site.not_modelled)
+    if left:
+        told.append(("slurm.conf", f"not modelled: {', '.join(left)}"))
+    return [(word, text) for word, text in told if text]
+
+
+def _allocated(site: Site, setting: Setting) -> str:
+    """What jobs get of their nodes, as far as the log says what they request."""
+    workload, cluster = setting.workload, setting.cluster
+    scheduler: Any = site.scheduler
+    if not cluster.nodes:
+        return "one pool of processors: memory and GPUs do not count"
+    select = f"SelectType=select/{scheduler.select_type}"
+    if cluster.node_exclusive or scheduler.select_type == "linear":
+        return f"{select}: jobs get whole nodes, with all their memory and GPUs"
+    asked = {
+        "memory": bool((workload.requested_memory > 0).any()),
+        "GPUs": workload.requested_gpus is not None and bool((workload.requested_gpus > 0).any()),
+    }
+    counts = {"memory": scheduler.memory_is_consumed, "GPUs": True}
+    got = ", ".join(["processors", *(name for name, given in asked.items() if given and counts[name])])
+    left = [
+        "memory is no consumable resource (SelectTypeParameters)"
+        if asked["memory"] and not counts["memory"]
+        else "",
+        *(f"the log says nothing of {name}" for name, given in asked.items() if not given),
+    ]
+    return "; ".join(filter(None, [f"{select}: jobs get {got}", *left]))

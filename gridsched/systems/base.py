@@ -173,8 +173,11 @@ class Site:
         The scheduler with its parameters.
     not_modelled : tuple of str
         What the configuration says and is not modelled, by name.
+    unchanged : str
+        Why changes of the configuration leave cluster and scheduler as they are; empty if they do not.
     """
 
     cluster: Cluster | None
     scheduler: Scheduler
     not_modelled: tuple[str, ...] = ()
+    unchanged: str = ""

@@ -100,6 +100,11 @@ def test_preemption_is_a_change_like_any_other(
         assert compared["scheme"].values.tolist() == schemes
         waits = [float(row(text, scheme)[0]) for scheme in schemes]
         assert waits[2] != waits[4]
+        assert "killed by failing nodes" not in text
+        outcome = {"REQUEUE": "preempted and requeued", "CANCEL": "preempted and cancelled"}[
+            mode[-7:].lstrip("=")
+        ]
+        assert row(text, outcome)[:2] == ["all", "changes"]
     alone = mistake("compare", jobs, "--slurm-conf", conf, "--change", "PreemptMode=REQUEUE")
     assert "PreemptMode is REQUEUE and PreemptType is preempt/none, which contradict each other" in alone
     assert mistake("compare", jobs, "--slurm-conf", conf, "--change", "PreemptMod=REQUEUE").count(
@@ -114,6 +119,25 @@ def test_a_configuration_alone_is_compared_with_the_recorded_waits(
     assert row(text, "recorded")[-1] == "-"
     assert row(text, "ours.conf")[-1] != "-"
     assert "all changes" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "allocated"),
+    [
+        ({}, "SelectType=select/cons_tres: jobs get processors; the log says nothing of memory; "),
+        ({"cons_tres": "linear"}, "SelectType=select/linear: jobs get whole nodes, with all their memory"),
+    ],
+)
+def test_what_jobs_get_follows_from_the_select_type(
+    changes: dict[str, str], allocated: str, jobs: Path, conf: Path, printed: Callable[..., str]
+) -> None:
+    text = conf.read_text()
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    conf.write_text(text, encoding="utf-8")
+    found = printed("compare", jobs, "--slurm-conf", conf)
+    assert allocated in found
+    assert "only processors are allocated" not in found
 
 
 def test_the_cluster_of_options_goes_before_that_of_the_file(
@@ -138,7 +162,7 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
         ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: no such file"),
         ("--slurm-conf {conf} --policy easy", "--policy and --slurm-conf: give one of the two"),
         ("--slurm-conf {conf} --change Nonsense=1", "change 'Nonsense=1': unknown key Nonsense"),
-        ("--slurm-conf {conf} --change Licenses=a:1", "Licenses=a:1 changes nothing"),
+        ("--slurm-conf {conf} --change Licenses=a:1", "changes nothing: Licenses is not modelled"),
         ("--slurm-conf {conf} --overrun increments", "slurm cannot schedule this"),
         (
             "--slurm-conf {conf} --change PriorityWeightAge=1 --change PriorityWeightAge=2",

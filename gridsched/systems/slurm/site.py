@@ -11,12 +11,34 @@ from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeType, Partition
 from gridsched.platform import Cluster
 from gridsched.systems.base import Site
-from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage
-from gridsched.systems.slurm.conf import SlurmConfiguration, SlurmPartition, read_configuration
+from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, words
+from gridsched.systems.slurm.changes import names_in
+from gridsched.systems.slurm.conf import (
+    _ADMINISTRATION,
+    _CHANGES_SCHEDULES,
+    _NO_EFFECT,
+    _OTHERS,
+    _PARTITION_OTHERS,
+    SlurmConfiguration,
+    SlurmPartition,
+    read_configuration,
+)
 from gridsched.systems.slurm.scheduler import Slurm
 
 _NO_NUMBER = 1_000_000
 """From here on partitions are numbered that no job of a log has."""
+
+_NOT_MODELLED = {"key": _CHANGES_SCHEDULES, "option": _OTHERS, "partition": _PARTITION_OTHERS}
+"""What can change a schedule and is not modelled, by what a change names."""
+
+_WITHOUT_EFFECT = {
+    "key": _ADMINISTRATION,
+    "option": _NO_EFFECT,
+    "partition": words(
+        "defaulttime defmempercpu defmempernode alloc allocnodes hidden rootonly reqresv disablerootjobs"
+    ),
+}
+"""What does not change when the jobs of a log start here, by what a change names."""
 
 _NO_MEMORY = 1
 """RealMemory [MiB] of a node that does not say how much it has."""
@@ -85,8 +107,9 @@ def read_slurm_site(
     except ConfigurationError as error:
         raise ConfigurationError(f"{configuration}: {error}") from None
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
+    unchanged = _why_unchanged(configuration, read, changes)
     if not read.nodes:
-        return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left))
+        return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left), unchanged=unchanged)
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)
     numbers = _numbers([partition.name for partition in ordered], names.get("partition", ()))
     exclusive = [partition.exclusive for partition in ordered]
@@ -111,7 +134,24 @@ def read_slurm_site(
             or None,
         ),
         not_modelled=tuple(left),
+        unchanged=unchanged,
     )
+
+
+def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes: Sequence[str]) -> str:
+    """Why changes leave what is read of a configuration as it is; nothing if they do not."""
+    if not changes or replace(read_configuration(configuration), not_modelled=read.not_modelled) != read:
+        return ""
+    rest = [each for change in changes for each in names_in(change)]
+    why = []
+    for known, text in ((_NOT_MODELLED, "not modelled"), (_WITHOUT_EFFECT, "without effect on starts here")):
+        found = [each for each in rest if each[1].lower() in {key.lower() for key in known[each[0]]}]
+        rest = [each for each in rest if each not in found]
+        if found:
+            why.append(f"{', '.join(name for _, name in found)} {'is' if len(found) == 1 else 'are'} {text}")
+    if rest:
+        why.append(f"{', '.join(name for _, name in rest)}: the configuration says so already")
+    return "; ".join(why)
 
 
 def _number(name: str, known: Sequence[str]) -> int | None:
