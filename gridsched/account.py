@@ -12,13 +12,14 @@ from typing import Protocol
 
 import xarray as xr
 
-from gridsched.explanation import REASONS, Explanation, Phase
+from gridsched.explanation import DELAYS, REASONS, Explanation, Phase
 from gridsched.policies.local import LocalPolicy
 from gridsched.workloads.clock import moment
 
 _MAX_HOLDERS = 8
 _MAX_NAMED = 8
 _MAX_PHASES = 12
+_MAX_DELAYING = 4
 _SECONDS = {"d": 86400, "h": 3600, "min": 60}
 
 
@@ -93,7 +94,7 @@ def account(
     """
     facts, waits = (_facts, _waits) if why.counted else (_facts_on_nodes, _waits_on_nodes)
     rows = [*_asked(why, run, policy, names), *facts(why, names), *_recorded(why)]
-    return Facts(rows), *waits(why, names)
+    return Facts(rows), *_delays(why, names), *waits(why, names)
 
 
 def as_text(blocks: Sequence[Block]) -> str:
@@ -205,10 +206,37 @@ def _reservation(why: Explanation, names: Names) -> str:
     if gained > 0:
         kept = f"it started {_span(gained)} before, since jobs ended earlier than estimated"
     elif gained:
-        kept = f"it started {_span(-gained)} after, since jobs ran longer than estimated"
+        kept = f"it started {_span(-gained)} after{_held_up(why, why.reserved_for)}"
     else:
         kept = "kept to the second"
     return f"{where}, for {names.time(why.reserved_for)}; {kept}"
+
+
+def _seconds_of(why: Explanation, since: int) -> dict[str, int]:
+    """Seconds from a time on for which others had its place, by kind."""
+    seconds = dict.fromkeys(DELAYS, 0)
+    for delay in why.delays:
+        seconds[delay.kind] += max(0, delay.end - max(since, delay.start))
+    return {kind: count for kind, count in seconds.items() if count}
+
+
+def _held_up(why: Explanation, since: int) -> str:
+    """Who had its place from a time on, those who had it longest first."""
+    seconds = sorted(_seconds_of(why, since).items(), key=lambda each: -each[1])
+    told = [f"{_span(count)} {DELAYS[kind]}" for kind, count in seconds]
+    return f"; its place had for {', for '.join(told)}" if told else ""
+
+
+def _delays(why: Explanation, names: Names) -> list[Block]:
+    """Table of who had its place while it waited, and for how long."""
+    rows = []
+    for kind, seconds in _seconds_of(why, why.submit_time).items():
+        longest = list(why.delayed(kind).items())
+        told = [f"{names.job(job)} ({_span(count)})" for job, count in longest[:_MAX_DELAYING]]
+        rest = len(longest) - _MAX_DELAYING
+        more = f" and {rest:,} more" if rest > 0 else ""
+        rows.append((DELAYS[kind], _span(seconds), f"{seconds / why.wait_time:.1%}", ", ".join(told) + more))
+    return ["Who had its place:", Columns(["had by", "for", "share", "most by"], rows)] if rows else []
 
 
 def _start(why: Explanation, names: Names) -> str:

@@ -390,6 +390,44 @@ def test_enough_of_all_but_not_on_the_same_nodes() -> None:
     assert_fields(found, freed_by=[0], nodes=(0,))
 
 
+@pytest.mark.parametrize("cluster", [{"processors": 4}, {"nodes": [NodeType(cores=4)]}])
+def test_who_had_the_place_of_a_job_by_time(cluster: dict[str, Any]) -> None:
+    """The first job is a minute late; the third takes the place of the second for two hours."""
+    jobs = jobs_of(
+        submit_time=[0, 5, 10],
+        run_time=[160, 10, 7200],
+        requested_time=[100, 10, 7200],
+        requested_processors=[3, 4, 1],
+    )
+    found = gs.explain(gs.simulate(jobs, gs.Cluster(**cluster), "ff"), 1)
+    held = [(each.start, each.end, each.kind, each.jobs) for each in found.delays]
+    assert held == [
+        (5, 10, "before", (0,)),
+        (10, 100, "before", (0,)),
+        (100, 160, "both", (0, 2)),
+        (160, 7210, "overtaken", (2,)),
+    ]
+    assert found.delayed("overtaken") == {2: 7050}
+    assert "came later, or overtook it" in str(found)
+
+
+def test_a_missed_reservation_is_put_down_to_those_who_had_the_place() -> None:
+    """The first job is a minute late; then short jobs that came later go first under lxf."""
+    jobs = jobs_of(
+        submit_time=[0, 1, 50, 60],
+        run_time=[160, 1000, 300, 10],
+        requested_time=[100, 1000, 300, 10],
+        requested_processors=[4, 4, 4, 4],
+    )
+    found = gs.explain(gs.simulate(jobs, 4, "lxf"), 1)
+    assert (found.reserved_for, found.start_time) == (100, 470)
+    assert found.delayed("overtaken") == {2: 300, 3: 10}
+    assert (
+        "its place had for 5 min 10 s jobs that came later, or overtook it, for 1 min jobs that ran longer"
+        in str(found)
+    )
+
+
 def test_jobs_ahead() -> None:
     """The third would fit, but the second is first in the queue and keeps the nodes; then it waits itself."""
     jobs = jobs_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,21 @@ _PARTS = (
 """What follows the number of a job that has parts, what such a job is, and what to do."""
 
 
+_TASKS = re.compile(r"(?P<job>\d+)_\[(?P<tasks>[^\]%]*)(%\d+)?\]", re.ASCII)
+"""Tasks of an array in one line, such as 9000_[1-4,7%2]."""
+
+
+def _holds(tasks: str, task: int) -> bool:
+    """Whether a list of tasks such as 1-4,8-16:2 has one."""
+    for part in tasks.split(","):
+        named = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip(), re.ASCII)
+        if named:
+            first, last, step = int(named[1]), int(named[2] or named[1]), int(named[3] or 1)
+            if first <= task <= last and (task - first) % step == 0:
+                return True
+    return False
+
+
 def _absence(accounting: AccountingLog, text: str) -> str:
     """Why an export has no job with this ID that could be explained."""
     from gridsched.account import listed
@@ -151,14 +167,21 @@ def _absence(accounting: AccountingLog, text: str) -> str:
     reasons = [reason for one, reason in absent if one == text]
     if reasons:
         return f"the export has it, left out: {', '.join(dict.fromkeys(reasons))}"
+    number, _, task = text.partition("_")
+    for one, reason in absent:
+        tasks = _TASKS.fullmatch(one)
+        if tasks and tasks["job"] == number and task.isdigit() and _holds(tasks["tasks"], int(task)):
+            return f"the export has it only as one of the tasks {one}, left out: {reason}"
     there = [one.decode("latin-1") for one in accounting.identifiers.tolist()]
     for separator, what, remedy in _PARTS:
         parts = [one for one in there if one.startswith(f"{text}{separator}")]
         idle = [f"{one} ({reason})" for one, reason in absent if one.startswith(f"{text}{separator}")]
+        rest = listed(list(dict.fromkeys(idle)))
         if parts:
-            return f"it is {what}; {remedy}: {listed(list(dict.fromkeys(parts)))}"
+            others = f"; nothing ran of {rest}" if idle else ""
+            return f"it is {what}; {remedy}: {listed(list(dict.fromkeys(parts)))}{others}"
         if idle:
-            return f"it is {what} of which nothing ran: {listed(list(dict.fromkeys(idle)))}"
+            return f"it is {what} of which nothing ran: {rest}"
     return "the export has no such job"
 
 
