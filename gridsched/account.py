@@ -94,7 +94,8 @@ def account(
     """
     facts, waits = (_facts, _waits) if why.counted else (_facts_on_nodes, _waits_on_nodes)
     rows = [*_asked(why, run, policy, names), *facts(why, names), *_recorded(why)]
-    return Facts(rows), *_delays(why, names), *waits(why, names)
+    others: list[Block] = [*_delays(why, names), *waits(why, names)]
+    return Facts(rows), *others
 
 
 def as_text(blocks: Sequence[Block]) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched import inference
 from gridsched.aspects import aspects_of, without
+from gridsched.calibration.measures import UNKNOWN, explained
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import (
     RECORDED,
@@ -60,6 +61,16 @@ _BY_SCHEDULER = {
     "executions_without_minutes": "killed: minutes used up",
 }
 """Those that a scheduler decides, with the attribute of a run that counts them."""
+
+EXPLAINED: dict[str, str] = {
+    "ratio": "mean simulated wait over mean recorded wait",
+    "correlation": "rank correlation of simulated and recorded waits",
+    "near": "share of jobs whose simulated wait is near the recorded one",
+}
+"""Measures of simulated waits beside recorded ones, see `gridsched.calibration.measures`."""
+
+NO_EFFECT_ALONE = "a difference from recorded waits is also the error of the simulation"
+"""Why differences between simulated and recorded waits have no interval."""
 
 EVERYTHING = "nothing"
 """What is left out where nothing is."""
@@ -133,7 +144,8 @@ def compare(
     xarray.Dataset
         Dimension `scheme`: "recorded", where the log recorded the waits of half the jobs, then the policies.
         `wait_time_mean`, `bounded_slowdown_mean` and their `_difference` from the first scheme, with bounds
-        `_low` and `_high`, which are NaN where there is no valid interval (`_reason` says why);
+        `_low` and `_high`, which are NaN where there is no valid interval (`_reason` says why), as for every
+        difference from recorded waits; `explained_ratio`, `_correlation` and `_near` (see `EXPLAINED`);
         `wait_time_quantile`; `utilisation`; the counts
         of `FATES`. Waits are counted from submission, also where jobs wait for others.
         Dimensions `user` and `group`, by number of jobs: `user_jobs`, `user_work` (processor-hours),
@@ -308,7 +320,13 @@ def _beside_the_log(
     jobs = workload.select(measured)
     schemes = [*waits]
     base = 0 if reference is None else schemes.index(reference)
-    variables = _of_schemes(values, np.array([*memory.values()]), base)
+    simulated = np.array([scheme != RECORDED for scheme in schemes])
+    variables = _of_schemes(values, np.array([*memory.values()]), base, simulated)
+    if RECORDED in waits:
+        beside = [explained(row, values["wait_time"][0]) for row in values["wait_time"][1:]]
+        for name, text in EXPLAINED.items():
+            numbers = [getattr(each, name) for each in (UNKNOWN, *beside)]
+            variables[f"explained_{name}"] = ("scheme", numbers, {"long_name": text, "units": "1"})
     variables["utilisation"] = (
         "scheme",
         np.array([*shares.values()]),
@@ -481,11 +499,14 @@ def _measure(
     shares[name] = utilisation(run) if used else np.nan
 
 
-def _of_schemes(values: dict[str, Floats], memory: Floats, base: int) -> dict[str, Any]:
+def _of_schemes(
+    values: dict[str, Floats], memory: Floats, base: int, simulated: NDArray[np.bool_]
+) -> dict[str, Any]:
     """Means and quantiles of each scheme, and how they differ from those of one of them.
 
     `memory` says how many times the memory of its queue each run holds, see `relaxations`.
     """
+    mixed = simulated != simulated[base]
     variables: dict[str, Any] = {}
     for name, matrix in values.items():
         label, unit = _SHOWN[name]
@@ -504,13 +525,16 @@ def _of_schemes(values: dict[str, Floats], memory: Floats, base: int) -> dict[st
             ("mean", own, f"mean {label}"),
             ("difference", apart, f"mean {label} less that of the reference"),
         ):
-            bounds = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+            alone = ~mixed | (estimate is own)
+            bounds = {"": estimate.value}
+            bounds |= {f"_{end}": np.where(alone, getattr(estimate, end), np.nan) for end in ("low", "high")}
             for bound, numbers_of in bounds.items():
                 about = text if not bound else f"{text}, {bound[1:]} end of the 95% interval"
                 attributes = {"long_name": about, "units": unit}
                 variables[f"{name}_{suffix}{bound}"] = ("scheme", numbers_of, attributes)
             why = {"long_name": f"{text}, why there is no interval"}
-            variables[f"{name}_{suffix}_reason"] = ("scheme", estimate.reason.astype(np.str_), why)
+            reason = np.where(alone, estimate.reason.astype(np.str_), NO_EFFECT_ALONE)
+            variables[f"{name}_{suffix}_reason"] = ("scheme", reason, why)
     quantiles = (
         np.quantile(values["wait_time"], QUANTILES, axis=1)
         if values["wait_time"].shape[1]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gridsched.systems.base import Site
 
 _MAX_NAMES = 5
+_MAX_EXPLAINED = 3
 _HOUR = 3600
 _FILES = {
     "compare.csv": "means, quantiles and intervals of every policy",
@@ -203,11 +204,16 @@ def _schemes(compared: xr.Dataset, times: Times, what: str) -> Any:
 
 
 def _difference(one: xr.Dataset, times: Times) -> str:
+    from gridsched.inference import IDENTICAL
+
+    if str(one["wait_time_difference_reason"].values).startswith(IDENTICAL):
+        return "none: identical waits"
     centre, low, high = (float(one[f"wait_time_difference{bound}"]) for bound in ("", "_low", "_high"))
     return with_interval(times.change(centre), centre, low, high, times.text)
 
 
 def _explanation(compared: xr.Dataset) -> str:
+    from gridsched.comparison import NO_EFFECT_ALONE
     from gridsched.inference import IDENTICAL
     from gridsched.metrics.jobs import RECORDED
 
@@ -215,14 +221,37 @@ def _explanation(compared: xr.Dataset) -> str:
     missing = compared.attrs["jobs_not_measured"]
     without = f", {missing:,} not (warm-up, never started, or no recorded wait)" if missing else ""
     reasons = dict.fromkeys(str(why) for why in compared["wait_time_difference_reason"].values)
-    why = [reason for reason in reasons if reason and not reason.startswith(IDENTICAL)]
-    interval = "In brackets: 95% confidence interval." + (
-        f" Without one a difference is that of this log alone: {'; '.join(why)}." if why else ""
-    )
+    told = (IDENTICAL, NO_EFFECT_ALONE)
+    why = [reason for reason in reasons if reason and not reason.startswith(told)]
+    interval = " In brackets: 95% confidence interval." if "" in reasons else ""
+    if why:
+        interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."
     recorded = (
-        "" if RECORDED in compared["scheme"].values else "\nThe log recorded too few waits to compare with."
+        _beside_recorded(compared)
+        if RECORDED in compared["scheme"].values
+        else "The log recorded too few waits to compare with."
     )
-    return f"{jobs}{without}. {interval}{recorded}\nThe schedule of every policy was verified."
+    return f"{jobs}{without}.{interval}\n{recorded}\nThe schedule of every policy was verified."
+
+
+def _beside_recorded(compared: xr.Dataset) -> str:
+    """How far simulated waits are from recorded ones, of the first schemes."""
+    from gridsched.calibration.measures import CLOSE, FACTOR
+
+    told = []
+    for index, scheme in list(enumerate(compared["scheme"].values.tolist()))[1 : 1 + _MAX_EXPLAINED]:
+        ratio, correlation, near = (
+            float(compared[f"explained_{name}"].values[index]) for name in ("ratio", "correlation", "near")
+        )
+        told.append(
+            f"{scheme}: mean {quantity(ratio, 2)} times, rank correlation {quantity(correlation, 2)}, "
+            f"near {near:.0%}"
+        )
+    return (
+        f"Simulated beside recorded waits (near: within {CLOSE // 60} min or a factor of {FACTOR}): "
+        f"{'; '.join(told)}. Differences from recorded waits hold this error and have no interval; "
+        "--calibrate fits the present policy first."
+    )
 
 
 def _fates(compared: xr.Dataset) -> list[Any]:
