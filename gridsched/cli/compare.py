@@ -21,6 +21,7 @@ from gridsched.cli.options import (
     add_trace,
     add_window,
     path,
+    policies_given,
 )
 from gridsched.cli.printing import (
     UNKNOWN_TEXT,
@@ -33,7 +34,7 @@ from gridsched.cli.printing import (
     with_interval,
 )
 from gridsched.cli.runs import fates, named_policies, preparation, prepared
-from gridsched.cli.sites import add_site, check_site, site_of, sites_of, told_of
+from gridsched.cli.sites import add_site, configured, sites_of, told_of, use_site
 from gridsched.cli.targets import check_folder, writing_folder
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ def add(commands: Any) -> None:
         "gridsched compare our-export.txt --nodes nodes.yaml --without memory,gpus",
         "gridsched compare log.swf --policy all --warm-up 0.1 --out comparison",
         "gridsched compare october.txt --slurm-conf slurm.conf --change SchedulerParameters=bf_window=2880",
+        "gridsched compare --site our-site.yaml --policy easy,conservative",
     )
-    add_trace(parser)
+    add_trace(parser, needed=False)
     add_policy(parser)
-    add_site(parser.add_argument_group("Slurm"))
+    add_site(parser.add_argument_group("site"))
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
@@ -94,23 +96,24 @@ def add(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> None:
     from gridsched.comparison import left_aside
 
-    check_site(options)
+    use_site(options)
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if options.out:
         check_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX])
     log = read_log(options)
-    site = None if options.slurm_conf is None else site_of(options, log)
-    setting = prepared(log, options, None if site is None else site.cluster)
-    sites = {} if site is None else sites_of(options, log, setting)
+    setting = prepared(log, options, configured(options, log))
+    sites = {}
+    if options.slurm_conf is not None:
+        sites = sites_of(options, log, setting, policies if policies_given(options) else ())
     print_blocks(facts_table(preparation(setting, options)))
     times = Times(options.human)
     trusted = calibrated.calibrate(setting, policies, options) if options.calibrate else None
     if trusted is not None:
         print()
-        print_blocks(*calibrated.blocks(trusted, log, times))
+        print_blocks(*calibrated.blocks(trusted, log, setting, times))
     with progress("simulating") as report:
-        if site is None:
+        if not sites:
             compared, changes = _policies_compared(log, setting, policies, options, report)
         else:
             compared, changes = _sites_compared(log, setting, sites, options, report), None
@@ -119,7 +122,7 @@ def _compare(options: argparse.Namespace) -> None:
     aside = told_of(sites, aside, setting, options) if sites else aside
     print_blocks(
         *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
-        _schemes(compared, times, "policy" if site is None else "configuration"),
+        _schemes(compared, times, "configuration" if sites else "policy"),
         _explanation(compared),
         *_fates(compared),
         *([] if changes is None else _what_counts(changes, times)),

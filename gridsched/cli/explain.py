@@ -22,6 +22,7 @@ from gridsched.cli.options import (
 )
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.cli.sites import add_site_file, configured, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def add(commands: Any) -> None:
         "gridsched explain KTH-SP2-1996 1234 --policy easy",
         "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
         "gridsched explain SDSC-SP2-1998 4711 --policy easy --cancelled wait --preceding --events events.csv",
+        "gridsched explain 123_4 --site our-site.yaml",
         "gridsched explain --against recorded/outcome.csv",
     )
     add_trace(parser, needed=False)
@@ -56,6 +58,7 @@ def add(commands: Any) -> None:
         help="which run of a job that ran several times, from 1 (default: the last)",
     )
     add_policy(parser, several=False)
+    add_site_file(parser.add_argument_group("site"))
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
@@ -69,9 +72,12 @@ def add(commands: Any) -> None:
             explain_record(options.against, options.trace, options)
         elif options.loop is not None or options.latency is not None:
             parser.error("--loop and --latency go with --against")
-        elif options.trace is None or options.job is None:
-            parser.error("name a TRACE and a JOB, or a record with --against")
         else:
+            if options.site is not None and options.job is None:
+                options.trace, options.job = None, options.trace
+            if options.job is None:
+                parser.error("name a TRACE and a JOB, a JOB of a --site, or a record with --against")
+            use_site(options)
             _explain(options)
 
     parser.set_defaults(command=run)
@@ -86,7 +92,7 @@ def _explain(options: argparse.Namespace) -> None:
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
-    setting = prepared(log, options)
+    setting = prepared(log, options, configured(options, log))
     workload, cluster = setting.workload, setting.cluster
     runs = _find_runs(log, workload, options)
     job = _one_of(runs, options)

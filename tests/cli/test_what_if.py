@@ -140,6 +140,22 @@ def test_what_jobs_get_follows_from_the_select_type(
     assert "only processors are allocated" not in found
 
 
+def test_policies_run_on_the_nodes_of_the_configuration(
+    jobs: Path, conf: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    folder = tmp_path / "out"
+    text = printed("compare", jobs, "--slurm-conf", conf, "--policy", "sjbf,conservative", "--out", folder)
+    compared = results.read(folder / "compare.nc")
+    assert compared["scheme"].values.tolist() == ["recorded", "ours.conf", "sjbf", "conservative"]
+    assert compared.attrs["reference"] == "ours.conf"
+    workload = gs.clean(gs.read_sacct(jobs, cancelled="wait"))
+    site = gs.read_slurm_site(conf, names={"partition": ["batch", "fat"]})
+    run = gs.simulate(workload, site.cluster, "conservative")
+    mean = float((run["start_time"] - run["submit_time"]).mean())
+    assert float(compared["wait_time_mean"].sel(scheme="conservative")) == pytest.approx(mean)
+    assert "without Slurm's priorities" in text
+
+
 def test_the_cluster_of_options_goes_before_that_of_the_file(
     jobs: Path, conf: Path, printed: Callable[..., str], mistake: Callable[..., str]
 ) -> None:
@@ -160,7 +176,6 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
         ("--sacctmgr dump.cfg", "--sacctmgr: give the configuration too"),
         ("--slurm-conf missing.conf", "missing.conf: no such file"),
         ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: no such file"),
-        ("--slurm-conf {conf} --policy easy", "--policy and --slurm-conf: give one of the two"),
         ("--slurm-conf {conf} --change Nonsense=1", "change 'Nonsense=1': unknown key Nonsense"),
         ("--slurm-conf {conf} --change Licenses=a:1", "changes nothing: Licenses is not modelled"),
         ("--slurm-conf {conf} --overrun increments", "slurm cannot schedule this"),
