@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import xarray as xr
@@ -16,7 +16,7 @@ import xarray as xr
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
-from gridsched.policies.local import Conventions
+from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.workloads.table import Workload
@@ -169,15 +169,18 @@ class Site:
     ----------
     cluster : Cluster or None
         The cluster; none where the configuration does not have its nodes.
-    scheduler : Scheduler
-        The scheduler with its parameters.
+    scheduler : Scheduler or LocalPolicy
+        The scheduler with its parameters, or a policy instead of it.
     not_modelled : tuple of str
         What the configuration says and is not modelled, by name.
+    partly : mapping of str to tuple of int
+        Numbers of the partitions to whose jobs it matters, for those that do not matter to all.
     unchanged : str
         Why changes of the configuration leave cluster and scheduler as they are; empty if they do not.
     """
 
     cluster: Cluster | None
-    scheduler: Scheduler
+    scheduler: Scheduler | LocalPolicy
     not_modelled: tuple[str, ...] = ()
+    partly: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unchanged: str = ""

@@ -21,6 +21,8 @@ from gridsched.systems.slurm.conf import (
     _PARTITION_OTHERS,
     SlurmConfiguration,
     SlurmPartition,
+    _lines,
+    _pairs,
     read_configuration,
 )
 from gridsched.systems.slurm.scheduler import Slurm
@@ -134,8 +136,25 @@ def read_slurm_site(
             or None,
         ),
         not_modelled=tuple(left),
+        partly=_partly(configuration, left, dict(zip([each.name for each in ordered], numbers, strict=True))),
         unchanged=unchanged,
     )
+
+
+def _partly(
+    configuration: str | Path, left: Sequence[str], numbers: Mapping[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """Partitions whose lines have what is not modelled, by its name."""
+    defaults: dict[str, str] = {}
+    found: dict[str, list[int]] = {}
+    for where, text in _lines(configuration):
+        line = _pairs(text, where) if text.lower().startswith("partitionname") else {}
+        name = line.get("partitionname", "")
+        if name.upper() == "DEFAULT":
+            defaults |= line
+        for key in {**defaults, **line} if name in numbers else ():
+            found.setdefault(f"PartitionName {key}", []).append(numbers[name])
+    return {name: tuple(found[name]) for name in left if name in found}
 
 
 def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes: Sequence[str]) -> str:
