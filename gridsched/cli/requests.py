@@ -117,9 +117,11 @@ def _rows_of(path: Path) -> tuple[dict[str, int], bool]:
     )
     header = without_mark(next(filter(str.strip, lines)).encode("latin-1")).decode("latin-1")
     delimiter = header.lstrip(string.ascii_letters)[:1]
-    names = [name.strip() for name in header.split(delimiter)]
-    places = {name: names.index(name) for name in _COLUMNS if name in names}
+    names = [name.strip().lower() for name in header.split(delimiter)]
+    places = {name: names.index(name.lower()) for name in _COLUMNS if name.lower() in names}
     rows: dict[str, int] = {}
+    if "JobID" not in places:  # a table of jobs in other columns
+        return rows, False
     for line in lines:
         fields = line.split(delimiter)
         if len(fields) == len(names) and "." not in fields[places["JobID"]]:
