@@ -14,6 +14,7 @@ import xarray as xr
 
 from gridsched.explanation import DELAYS, REASONS, Explanation, Phase
 from gridsched.policies.local import LocalPolicy
+from gridsched.systems.base import QueueReason
 from gridsched.workloads.clock import moment
 
 _MAX_HOLDERS = 8
@@ -96,6 +97,51 @@ def account(
     rows = [*_asked(why, run, policy, names), *facts(why, names), *_recorded(why)]
     others: list[Block] = [*_delays(why, names), *waits(why, names)]
     return Facts(rows), *others
+
+
+def queue_account(
+    why: Explanation, reasons: Sequence[QueueReason], scheduler: str, names: Names
+) -> tuple[Facts, *tuple[Block, ...]]:
+    """Blocks of the account of a job under a real scheduler, with the reasons that its queue would show.
+
+    Parameters
+    ----------
+    why : Explanation
+        What is known of the job.
+    reasons : sequence of QueueReason
+        Its waits with their reasons.
+    scheduler : str
+        What the scheduler is called.
+    names : Names
+        What jobs, users and times are called.
+    """
+    job, asked, _ = _asked(why, why.run, why.policy, names)
+    rows = [job, asked, ("scheduler", scheduler), *_facts_on_nodes(why, names), *_recorded(why)]
+    by = int(why.run["started_by"].values[why.job]) if "started_by" in why.run else -1
+    if by >= 0:
+        place = 1 + max(place for place, (name, _) in enumerate(rows) if name == "started")
+        rows.insert(place, ("started by", "the backfill scheduler" if by else "the main loop"))
+    blocks: list[Block] = []
+    if reasons:
+        seconds: dict[str, int] = {}
+        for each in reasons:
+            seconds[each.reason] = seconds.get(each.reason, 0) + each.end - each.start
+        ordered = [
+            (
+                names.time(each.start),
+                _span(each.end - each.start),
+                each.reason,
+                f"{len(each.ahead):,}: {_names_of(each.ahead, names)}" if each.ahead else "",
+            )
+            for each in reasons
+        ]
+        blocks = [
+            "Reasons that the queue shows (None: no pass has looked at it yet):",
+            _shares("reason", sorted(seconds.items(), key=lambda each: -each[1]), why),
+            "In order:",
+            _in_order(["from", "for", "reason", "ahead of it in its partition then"], ordered),
+        ]
+    return Facts(rows), *[*blocks, *_delays(why, names)]
 
 
 def as_text(blocks: Sequence[Block]) -> str:

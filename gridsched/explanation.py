@@ -33,6 +33,7 @@ from gridsched.engine import checkpoints, overrun
 from gridsched.engine.records import JOB, Overrun, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Outage
+from gridsched.platform import Cluster
 from gridsched.policies.local import (
     BY_SIZE,
     ORDERS,
@@ -45,7 +46,12 @@ from gridsched.policies.local import (
 )
 from gridsched.policies.scores import SCORE
 from gridsched.runs import check_run
+from gridsched.submission import EstimateName
+from gridsched.systems.base import QueueReason, Scheduler
+from gridsched.systems.request import Request
+from gridsched.verification import verify
 from gridsched.workloads.dependencies import KINDS
+from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
 
@@ -342,19 +348,99 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     1    -1    3           100 s         50 s  50 s earlier
     """
     check_run(run)
+    chosen = _policy_of(run, policy)
+    _check_job(run, job, counted="piece_segment" not in run)
+    of_run = _Schedule(run, chosen)
+    return of_run.explain(job)
+
+
+def explain_in_queue(
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler | LocalPolicy,
+    job: int,
+    *,
+    estimates: EstimateName = "requested",
+    kill: bool = False,
+    seed: int = 0,
+) -> tuple[Explanation, tuple[QueueReason, ...]]:
+    """Simulate a real scheduler, and explain a job by the reasons that its queue would show.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission.
+    cluster : Cluster
+        Where they run.
+    scheduler : Scheduler
+        A scheduler that has reasons, such as `gridsched.Slurm`.
+    job : int
+        Index of the job.
+    estimates, kill, seed
+        See `gridsched.simulate`.
+
+    Returns
+    -------
+    Explanation
+        What happened to the job, and who had its place: jobs that came later, ran longer than estimated, or
+        came before it. It does not know the order of the queue: `ahead` of its phases is that of submission.
+    tuple of QueueReason
+        Its waits with their reasons, one after the other.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such job, it was rejected, or the scheduler has no reasons.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.explanation import explain_in_queue
+    >>> jobs = gs.Workload(
+    ...     name="lab",
+    ...     submit_time=[0, 5, 6],
+    ...     run_time=[50, 60, 20],
+    ...     requested_time=[100, 60, 20],
+    ...     requested_processors=[3, 4, 2],
+    ... )
+    >>> _, reasons = explain_in_queue(jobs, gs.Cluster(processors=4), gs.Slurm(), 2)
+    >>> [each.reason for each in reasons]
+    ['None', 'Priority', 'Resources']
+    """
+    if isinstance(scheduler, LocalPolicy) or type(scheduler).queue_reasons is Scheduler.queue_reasons:
+        raise ConfigurationError(f"{type(scheduler).__name__} has no reasons of waiting jobs; use explain")
+    request = Request.of(
+        workload,
+        cluster,
+        estimates=estimates,
+        seed=seed,
+        align="start",
+        times="home",
+        kill=kill,
+        conventions=Conventions(),
+    )
+    request.check(scheduler)
+    run = request.run_of(scheduler.schedule(request.submission), scheduler)
+    verify(run)
+    _check_job(run, job, counted=False)
+    reasons = scheduler.queue_reasons(request.submission, job)
+    of_run = _Schedule(run, named_policy("fcfs"))
+    found = of_run.explain(job)
+    return replace(found, delays=tuple(each for each in found.delays if each.kind != "kept")), tuple(reasons)
+
+
+def _check_job(run: xr.Dataset, job: int, *, counted: bool) -> None:
+    """Refuse a job that is not there, or was rejected."""
     if not 0 <= job < run.sizes["job"]:
         raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
-    of_run = _Schedule(run, _policy_of(run, policy))
-    if of_run.v["fate"][job] == _REJECTED:
-        raise ConfigurationError(
-            f"job {run['job_number'].values[job]} was rejected: it "
-            + (
-                "is larger than the cluster"
-                if of_run.counted
-                else "does not fit on the nodes that it may use, or is over a limit"
-            )
+    rejected = run["start_time"].values < 0 if counted else run["fate"].values == _REJECTED
+    if rejected[job]:
+        why = (
+            "is larger than the cluster"
+            if counted
+            else "does not fit on the nodes that it may use, or is over a limit"
         )
-    return of_run.explain(job)
+        raise ConfigurationError(f"job {run['job_number'].values[job]} was rejected: it {why}")
 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:

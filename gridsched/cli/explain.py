@@ -18,11 +18,12 @@ from gridsched.cli.options import (
     add_policy,
     add_trace,
     add_window,
+    policies_given,
     positive_integer,
 )
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
-from gridsched.cli.sites import add_site_file, configured, use_site
+from gridsched.cli.sites import add_accounts, add_site_file, configured, sites_of, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "explain",
-        "Explain the start of a job under a policy: what it waited for, and which jobs were ahead of it.",
+        "Explain the start of a job under a policy or Slurm: what it waited for, who was ahead of it.",
         "gridsched explain KTH-SP2-1996 1234 --policy easy",
         "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
         "gridsched explain SDSC-SP2-1998 4711 --policy easy --cancelled wait --preceding --events events.csv",
@@ -58,7 +59,9 @@ def add(commands: Any) -> None:
         help="which run of a job that ran several times, from 1 (default: the last)",
     )
     add_policy(parser, several=False)
-    add_site_file(parser.add_argument_group("site"))
+    site = parser.add_argument_group("site")
+    add_site_file(site)
+    add_accounts(site)
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
@@ -84,8 +87,8 @@ def add(commands: Any) -> None:
 
 
 def _explain(options: argparse.Namespace) -> None:
-    from gridsched.account import account
-    from gridsched.explanation import explain
+    from gridsched.account import account, queue_account
+    from gridsched.explanation import explain, explain_in_queue
 
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
@@ -96,11 +99,20 @@ def _explain(options: argparse.Namespace) -> None:
     workload, cluster = setting.workload, setting.cluster
     runs = _find_runs(log, workload, options)
     job = _one_of(runs, options)
-    with progress(f"simulating {policies[0].name}"):
-        run = run_policy(workload, cluster, policies[0], options)
-        why = explain(run, job, policies[0])
     names = LogNames(log, workload)
-    facts, *others = account(why, run, policies[0], names)
+    if options.slurm_conf is not None and not policies_given(options):
+        options.change = []
+        ((name, site),) = sites_of(options, log, setting).items()
+        chosen: dict[str, Any] = {key: getattr(options, key) for key in ("estimates", "kill", "seed")}
+        assert site.cluster is not None
+        with progress(f"simulating {name}"):
+            why, reasons = explain_in_queue(workload, site.cluster, site.scheduler, job, **chosen)
+        facts, *others = queue_account(why, reasons, f"Slurm as in {name}", names)
+    else:
+        with progress(f"simulating {policies[0].name}"):
+            run = run_policy(workload, cluster, policies[0], options)
+            why = explain(run, job, policies[0])
+        facts, *others = account(why, run, policies[0], names)
     if len(runs) > 1:
         facts = replace(facts, rows=[("run", _which_run(runs, job, workload, names)), *facts.rows])
     print_blocks(*map(_shown, [facts, *others]))

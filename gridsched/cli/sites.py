@@ -36,14 +36,28 @@ def add_site_file(group: Any) -> None:
         "--slurm-conf",
         type=path,
         metavar="FILE",
-        help="the nodes and partitions of this slurm.conf, unless others are given, and under compare its "
-        "Slurm; or the output of scontrol show config, which has no nodes",
+        help="the nodes and partitions of this slurm.conf, unless others are given, and its Slurm under "
+        "compare and explain; or the output of scontrol show config, which has no nodes",
     )
 
 
 def add_site(group: Any) -> None:
     """The files of a site, and changes of its configuration."""
     add_site_file(group)
+    add_accounts(group)
+    group.add_argument(
+        "--change",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="also simulate a change of the file, such as SchedulerParameters=bf_window=2880 (the other "
+        "options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
+        "each change alone, then all together. Separate keys that only make sense together by spaces",
+    )
+
+
+def add_accounts(group: Any) -> None:
+    """Accounts, qualities of service and usage beside a configuration."""
     group.add_argument(
         "--sacctmgr",
         type=path,
@@ -61,15 +75,6 @@ def add_site(group: Any) -> None:
         type=path,
         metavar="FILE",
         help="usage before the first job, as sshare --all --parsable2 printed it (default: none)",
-    )
-    group.add_argument(
-        "--change",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="also simulate a change of the file, such as SchedulerParameters=bf_window=2880 (the other "
-        "options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
-        "each change alone, then all together. Separate keys that only make sense together by spaces",
     )
 
 

@@ -61,6 +61,19 @@ def check_choices(parameters: Any) -> None:
             raise ConfigurationError(f"{key} is {getattr(parameters, key)!r}; use one of {', '.join(words)}")
 
 
+@dataclass(frozen=True)
+class QueueReason:
+    """A part of a wait [s] as the queue of the real scheduler shows it.
+
+    Its reason, and the jobs that were ahead of it for the same nodes when that began, by index.
+    """
+
+    start: int
+    end: int
+    reason: str
+    ahead: tuple[int, ...]
+
+
 class Scheduler(ABC):
     """Decides when and where jobs run."""
 
@@ -116,6 +129,10 @@ class Scheduler(ABC):
         ConfigurationError
             If jobs and platform do not go together.
         """
+
+    def queue_reasons(self, submission: Submission, job: int) -> list[QueueReason]:
+        """How the queue of the real scheduler shows a job while it waits; nothing where that is not known."""
+        return []
 
     def incompatibility(
         self,

@@ -95,11 +95,20 @@ def test_the_file_stands_for_the_options(
     assert row(told, "on")[0].strip(",") in ("n1", "n2", "n3", "n4")
 
 
+def test_a_job_is_explained_as_the_queue_of_slurm_would(site: Path, printed: Callable[..., str]) -> None:
+    text = printed("explain", "8", "--site", site)
+    assert row(text, "scheduler") == ["Slurm", "as", "in", "slurm_conf"]
+    assert row(text, "started by")[0] == "the"
+    assert row(text, "Priority")[0].isdigit()
+    assert "ahead of it in its partition then" in text
+    assert "Who had its place:" in text
+
+
 def test_options_go_before_the_file(site: Path, printed: Callable[..., str]) -> None:
     assert "CEST" in printed("explain", "8", "--site", site)
     assert "UTC" in printed("explain", "8", "--site", site, "--timezone", "UTC")
     other = export(site.parent, line(70), name="other.txt")
-    assert printed("explain", other, "70", "--site", site).startswith("job        70 of user ada")
+    assert printed("explain", other, "70", "--site", site).split()[1:5] == ["70", "of", "user", "ada"]
 
 
 def test_a_forecast_of_the_queue_of_the_site(site: Path, printed: Callable[..., str]) -> None:
