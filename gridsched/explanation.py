@@ -348,9 +348,9 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     1    -1    3           100 s         50 s  50 s earlier
     """
     check_run(run)
-    chosen = _policy_of(run, policy)
-    _check_job(run, job, counted="piece_segment" not in run)
-    of_run = _Schedule(run, chosen)
+    _check_index(job, run.sizes["job"])
+    of_run = _Schedule(run, _policy_of(run, policy))
+    _check_accepted(of_run, job)
     return of_run.explain(job)
 
 
@@ -407,8 +407,8 @@ def explain_in_queue(
     >>> [each.reason for each in reasons]
     ['None', 'Priority', 'Resources']
     """
-    if isinstance(scheduler, LocalPolicy) or type(scheduler).queue_reasons is Scheduler.queue_reasons:
-        raise ConfigurationError(f"{type(scheduler).__name__} has no reasons of waiting jobs; use explain")
+    if isinstance(scheduler, LocalPolicy):
+        raise ConfigurationError(f"policy {scheduler.name} has no reasons of waiting jobs; use explain")
     request = Request.of(
         workload,
         cluster,
@@ -420,27 +420,33 @@ def explain_in_queue(
         conventions=Conventions(),
     )
     request.check(scheduler)
-    run = request.run_of(scheduler.schedule(request.submission), scheduler)
+    _check_index(job, len(workload))
+    made, reasons = scheduler.schedule_watched(request.submission, job)
+    run = request.run_of(made, scheduler)
     verify(run)
-    _check_job(run, job, counted=False)
-    reasons = scheduler.queue_reasons(request.submission, job)
     of_run = _Schedule(run, named_policy("fcfs"))
+    _check_accepted(of_run, job)
     found = of_run.explain(job)
     return replace(found, delays=tuple(each for each in found.delays if each.kind != "kept")), tuple(reasons)
 
 
-def _check_job(run: xr.Dataset, job: int, *, counted: bool) -> None:
-    """Refuse a job that is not there, or was rejected."""
-    if not 0 <= job < run.sizes["job"]:
-        raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
-    rejected = run["start_time"].values < 0 if counted else run["fate"].values == _REJECTED
-    if rejected[job]:
-        why = (
-            "is larger than the cluster"
-            if counted
-            else "does not fit on the nodes that it may use, or is over a limit"
+def _check_index(job: int, count: int) -> None:
+    """Refuse a job that is not there."""
+    if not 0 <= job < count:
+        raise ConfigurationError(f"job {job}: the run has {count} jobs, from index 0")
+
+
+def _check_accepted(of_run: _Schedule, job: int) -> None:
+    """Refuse a job that was rejected."""
+    if of_run.v["fate"][job] == _REJECTED:
+        raise ConfigurationError(
+            f"job {of_run.run['job_number'].values[job]} was rejected: it "
+            + (
+                "is larger than the cluster"
+                if of_run.counted
+                else "does not fit on the nodes that it may use, or is over a limit"
+            )
         )
-        raise ConfigurationError(f"job {run['job_number'].values[job]} was rejected: it {why}")
 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:

@@ -130,9 +130,15 @@ class Scheduler(ABC):
             If jobs and platform do not go together.
         """
 
-    def queue_reasons(self, submission: Submission, job: int) -> list[QueueReason]:
-        """How the queue of the real scheduler shows a job while it waits; nothing where that is not known."""
-        return []
+    def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
+        """The schedule, and how the queue of the real scheduler shows a job while it waits.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not known, or jobs and platform do not go together.
+        """
+        raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
 
     def incompatibility(
         self,

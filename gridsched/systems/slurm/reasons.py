@@ -2,8 +2,8 @@
 
 After a pass of the main loop the first job of a partition that does not fit waits for Resources, and those
 behind it for Priority; who is over a limit, or waits for another job, is skipped and has a reason of its own.
-Source: schedule() and job_reason_string() of Slurm 22.05. docs/slurm-reference.md compares these reasons with
-those that a controller showed.
+Source: schedule() and job_reason_string() of Slurm 22.05. docs/slurm.md compares these reasons with those
+that a controller showed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from gridsched.engine.job_lifecycle import Fate
+from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import QueueReason
 from gridsched.systems.slurm import kernels
@@ -58,8 +59,8 @@ def limit_reason(key: Sequence[str]) -> str:
     return f"{owner}Max{name}PerUser{'' if resource in _PLAIN else 'Limit'}"
 
 
-def watched(scheduler: Slurm, submission: Submission, job: int) -> list[QueueReason]:
-    """Reasons of a job, from the same simulation with a watcher."""
+def watched(scheduler: Slurm, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
+    """The schedule, and the reasons of a job of one cluster."""
     watches: list[QueueWatch] = []
 
     class WatchedSlurm(Slurm):
@@ -77,7 +78,7 @@ def watched(scheduler: Slurm, submission: Submission, job: int) -> list[QueueRea
     own = done.segments["start"][done.segments["job"] == job]
     end = own if len(own) else done.segments["end"]
     submit = int(submission.workload.submit_time[job])
-    return watches[0].reasons(job, submit, max(submit, int(end.max(initial=submit))))
+    return done, watches[0].reasons(job, submit, max(submit, int(end.max(initial=submit))))
 
 
 class QueueWatch:

@@ -235,8 +235,8 @@ class Slurm(SlurmParameters, Scheduler):
         """The controller of the jobs of a cluster."""
         return Controller(jobs.machine, jobs.tickets, self, priorities)
 
-    def queue_reasons(self, submission: Submission, job: int) -> list[QueueReason]:
-        """Reasons as `squeue` shows them, of a job of one cluster."""
+    def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
+        """The schedule of one cluster, with the reasons of a job as `squeue` shows them."""
         from gridsched.systems.slurm.reasons import watched
 
         return watched(self, submission, job)

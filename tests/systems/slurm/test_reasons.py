@@ -12,6 +12,7 @@ import pytest
 import gridsched as gs
 from gridsched.explanation import explain_in_queue
 from gridsched.nodes import NodeEvent, Partition
+from gridsched.policies.local import named_policy
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Quality
 from gridsched.systems.slurm.reasons import ARRAY_LIMIT, QueueWatch, limit_reason
 from gridsched.workloads.dependencies import dependency_table
@@ -53,7 +54,9 @@ def reasons(columns: dict[str, Any], cluster: gs.Cluster, job: int, **parameters
             **columns,
         }
     )
-    why, shown = explain_in_queue(jobs, cluster, gs.Slurm(select_type="linear", **parameters), job)
+    scheduler = gs.Slurm(select_type="linear", **parameters)
+    why, shown = explain_in_queue(jobs, cluster, scheduler, job)
+    assert why.run.drop_attrs().identical(gs.simulate(jobs, cluster, scheduler).drop_attrs())
     assert sum(each.end - each.start for each in shown) == why.wait_time
     assert [each.start for each in shown[1:]] == [each.end for each in shown[:-1]]
     return [each.reason for each in shown if each.reason != "None"]
@@ -125,10 +128,18 @@ def test_what_reasons_follow_from(
     assert reasons(columns, whole, job, **parameters) == expected
 
 
-def test_a_policy_has_no_reasons() -> None:
+@pytest.mark.parametrize("scheduler", [gs.Multicluster(), named_policy("easy")])
+def test_others_have_no_reasons(scheduler: Any) -> None:
     jobs = jobs_of(submit_time=[0, 1], run_time=[9, 9], requested_time=[9, 9], requested_processors=[4, 4])
-    with refused("has no reasons of waiting jobs"):
-        explain_in_queue(jobs, gs.Cluster(processors=4, processors_per_node=4), gs.Multicluster(), 1)
+    with refused("no reasons of waiting jobs"):
+        explain_in_queue(jobs, gs.Cluster(processors=4, processors_per_node=4), scheduler, 1)
+
+
+def test_a_job_that_is_not_there() -> None:
+    jobs = jobs_of(submit_time=[0, 1], run_time=[9, 9], requested_time=[9, 9], requested_processors=[4, 9])
+    for job, reason in ((2, "from index 0"), (1, "was rejected")):
+        with refused(reason):
+            explain_in_queue(jobs, gs.Cluster(processors=4, processors_per_node=4), gs.Slurm(), job)
 
 
 @pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "w6"])
