@@ -43,21 +43,16 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "site",
-        "Check the files of a Slurm site, which compare, explain and forecast take with --site.",
+        "Check the files of a Slurm site that compare, explain and forecast take with --site: what is read, "
+        "what is missing, what is not modelled, and how much of the load that touches.",
         "gridsched site check our-site.yaml",
         "gridsched compare --site our-site.yaml --change SchedulerParameters=bf_window=2880",
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    check = add_command(
-        actions,
-        "check",
-        "Show what is read, what is missing, what is not modelled, and how much of the load that touches.",
-        "gridsched site check our-site.yaml",
-    )
-    check.add_argument(
+    parser.add_argument("action", nargs="?", choices=("check",), default="check", metavar="check")
+    parser.add_argument(
         "file", type=path, metavar="FILE.yaml", help="files of the site by key (config/keys/site.md)"
     )
-    check.set_defaults(command=_check)
+    parser.set_defaults(command=_check)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -126,6 +126,7 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
     site: Path, printed: Callable[..., str]
 ) -> None:
     text = printed("site", "check", site)
+    assert printed("site", site) == text
     for name, cells in {
         "accounting": ["24", "jobs"],
         "slurm_conf": ["4", "nodes", "16", "processors;"],
