@@ -123,7 +123,7 @@ def _compare(options: argparse.Namespace) -> None:
     print_blocks(
         *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
         _schemes(compared, times, "configuration" if sites else "policy"),
-        _explanation(compared),
+        _explanation(compared, is_calibrated=trusted is not None),
         *_fates(compared),
         *([] if changes is None else _what_counts(changes, times)),
         *(part for kind in ("user", "group") for part in _changes(compared, kind, times)),
@@ -215,7 +215,7 @@ def _difference(one: xr.Dataset, times: Times) -> str:
     return with_interval(times.change(centre), centre, low, high, times.text)
 
 
-def _explanation(compared: xr.Dataset) -> str:
+def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     from gridsched.comparison import NO_EFFECT_ALONE
     from gridsched.inference import IDENTICAL
     from gridsched.metrics.jobs import RECORDED
@@ -231,6 +231,7 @@ def _explanation(compared: xr.Dataset) -> str:
         interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."
     recorded = (
         _beside_recorded(compared)
+        + ("." if is_calibrated else "; --calibrate fits the present policy first.")
         if RECORDED in compared["scheme"].values
         else "The log recorded too few waits to compare with."
     )
@@ -252,8 +253,7 @@ def _beside_recorded(compared: xr.Dataset) -> str:
         )
     return (
         f"Simulated beside recorded waits (near: within {CLOSE // 60} min or a factor of {FACTOR}): "
-        f"{'; '.join(told)}. Differences from recorded waits hold this error and have no interval; "
-        "--calibrate fits the present policy first."
+        f"{'; '.join(told)}. Differences from recorded waits hold this error and have no interval"
     )
 
 
