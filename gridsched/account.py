@@ -116,7 +116,10 @@ def queue_account(
         What jobs, users and times are called.
     """
     job, asked, _ = _asked(why, why.run, why.policy, names)
-    rows = [job, asked, ("scheduler", scheduler), *_facts_on_nodes(why, names), *_recorded(why)]
+    preempted = list(_preempted(why, names))
+    # the state of a cancelled job is that of one that is lost with its node
+    facts = [row for row in _facts_on_nodes(why, names) if not (preempted and row[1] == _LOST)]
+    rows = [job, asked, ("scheduler", scheduler), *facts, *preempted, *_recorded(why)]
     by = int(why.run["started_by"].values[why.job]) if "started_by" in why.run else -1
     if by >= 0:
         place = 1 + max(place for place, (name, _) in enumerate(rows) if name == "started")
@@ -142,6 +145,19 @@ def queue_account(
             _in_order(["from", "for", "reason", "ahead of it in its partition then"], ordered),
         ]
     return Facts(rows), *[*blocks, *_delays(why, names)]
+
+
+_PREEMPTED = ("", "requeued", "cancelled", "suspended")
+"""What happens to a preempted job, by the number in a run."""
+
+
+def _preempted(why: Explanation, names: Names) -> Iterator[tuple[str, str]]:
+    """When a job was preempted, for which other, and what happened to it."""
+    if "preemption_job" in why.run:
+        columns = [why.run[f"preemption_{name}"].values for name in ("job", "by", "time", "mode")]
+        for job, by, time, mode in sorted(zip(*columns, strict=True), key=lambda each: int(each[2])):
+            if job == why.job:
+                yield "preempted", f"{names.time(int(time))} by {names.job(int(by))}, {_PREEMPTED[mode]}"
 
 
 def as_text(blocks: Sequence[Block]) -> str:
@@ -391,12 +407,13 @@ def _facts_on_nodes(why: Explanation, names: Names) -> list[tuple[str, str]]:
     return [*facts, ("waited", f"{_span(why.wait_time)} in all")]
 
 
+_LOST = "it was lost with its node"
 _FATES = (
     "",
     "it was rejected",
     "its user gave up waiting",
     "it was never eligible",
-    "it was lost with its node",
+    _LOST,
     "it waits for nodes that never return",
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import gridsched as gs
+from gridsched.account import RunNames, as_text, queue_account
 from gridsched.explanation import explain_in_queue
 from gridsched.nodes import NodeEvent, Partition
 from gridsched.policies.local import named_policy
@@ -126,6 +128,25 @@ def test_what_reasons_follow_from(
 ) -> None:
     whole = gs.Cluster(**{"processors_per_node": 4, **cluster})
     assert reasons(columns, whole, job, **parameters) == expected
+
+
+@pytest.mark.parametrize(("mode", "happens"), [("requeue", "requeued"), ("cancel", "cancelled")])
+def test_the_account_of_a_preempted_job(mode: Any, happens: str) -> None:
+    jobs = jobs_of(
+        submit_time=[0, 100],
+        run_time=[1000, 50],
+        requested_time=[1000, 50],
+        requested_processors=[4, 4],
+        partition=[0, 1],
+    )
+    tiers = [Partition(number=0), Partition(number=1, priority=5)]
+    cluster = gs.Cluster(processors=4, processors_per_node=4, partitions=tiers)
+    scheduler = gs.Slurm(preempt_type="partition_prio", preempt_mode=mode)
+    why, shown = explain_in_queue(jobs, cluster, scheduler, 0)
+    text = as_text(queue_account(why, shown, "Slurm", RunNames(why.run)))
+    assert re.search(rf"preempted +1\d\d s by 2, {happens}", text)
+    assert ("BeginTime" in [each.reason for each in shown]) == (mode == "requeue")
+    assert "lost with its node" not in text
 
 
 @pytest.mark.parametrize("scheduler", [gs.Multicluster(), named_policy("easy")])
