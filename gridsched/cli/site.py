@@ -192,6 +192,7 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
     import numpy as np
 
     from gridsched.cli.requests import LICENCES, requests_of
+    from gridsched.traces._slurm_nodes import has_nodes, node_names
 
     assert log.accounting is not None
     workload = log.workload
@@ -208,6 +209,12 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
         found[f"partitions that slurm.conf does not have: taken as {first}"] = ~np.isin(
             workload.partition, known
         )
+        nodes, lists = set(site.cluster.node_names), log.accounting.node_lists
+        strange = [has_nodes(text.encode()) and not nodes.issuperset(node_names(text)) for text in lists]
+        # the last place is that of jobs without a list
+        found["ran on nodes that slurm.conf does not have"] = np.array([*strange, False])[
+            log.accounting.node_list
+        ]
     accounting: Any = getattr(site.scheduler, "accounting", None)
     if accounting is not None:
         pairs = {(each.account, each.user) for each in accounting.associations}

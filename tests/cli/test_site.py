@@ -65,10 +65,10 @@ def site(tmp_path: Path) -> Path:
             Start=f"2024-05-01T10:{number + 1:02d}:00",
             End=f"2024-05-01T10:{number + 11:02d}:00",
         )
-        + f"|{REQUESTS[number % 4]}"
+        + f"|{'n[3-5]' if number == 2 else 'n[1-4]'}|{REQUESTS[number % 4]}"
         for number in range(1, 25)
     ]
-    export(folder, *rows, header=f"{COLUMNS}|SubmitLine", name="jobs.txt")
+    export(folder, *rows, header=f"{COLUMNS}|NodeList|SubmitLine", name="jobs.txt")
     files = {"slurm_conf": CONF, "sacctmgr": DUMP, "qos": QOS, "sshare": SSHARE, "sdiag": SDIAG}
     keys = ["accounting: files/jobs.txt", "time_zone: Europe/Rome"]
     for name, text in (files | {"squeue": QUEUE}).items():
@@ -142,6 +142,7 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         "features (--constraint)": ["6", "25.0%"],
         "limits of job arrays (%)": ["6", "25.0%"],
         "slurm.conf: PartitionName maxnodes": ["1", "4.2%"],
+        "ran on nodes that slurm.conf does not have": ["1", "4.2%"],
         "partitions that slurm.conf does not have: taken as batch": ["1", "4.2%"],
         "users or accounts that sacctmgr does not have: one share no limits": ["1", "4.2%"],
     }.items():
