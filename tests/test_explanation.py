@@ -97,6 +97,30 @@ def test_phases_are_what_the_plain_simulator_sees(jobs: list[Job], policy: str, 
 
 @given(JOBS, st.sampled_from(NAMES), st.data())
 @settings(max_examples=100)
+def test_delays_follow_from_who_runs(jobs: list[Job], policy: str, data: st.DataObject) -> None:
+    """At every second of the wait, from starts and ends alone."""
+    job = data.draw(st.integers(0, len(jobs) - 1))
+    found = told(jobs, MACHINE, policy, job)
+    start, end = (found.run[f"{name}_time"].values.tolist() for name in ("start", "end"))
+    size = [each.processors for each in jobs]
+    assert sum(each.end - each.start for each in found.delays) == found.wait_time
+    for delay in found.delays:
+        for now in range(delay.start, delay.end):
+            running = {k for k in range(len(jobs)) if start[k] <= now < end[k]}
+            free = MACHINE - sum(size[k] for k in running)
+            assert (delay.kind == "kept") == (free >= size[job])
+            if delay.kind == "kept":
+                continue
+            came = {k for k in running if k > job or k in found.overtaken_by}
+            late = {k for k in running - came if start[k] + jobs[k].estimate <= now}
+            kinds = {"overtaken": came, "late": late, "both": came | late}
+            fits = (kind for kind, gone in kinds.items() if free + sum(size[k] for k in gone) >= size[job])
+            assert delay.kind == next(fits, "before")
+            assert set(delay.jobs) == kinds.get(delay.kind, running - came - late)
+
+
+@given(JOBS, st.sampled_from(NAMES), st.data())
+@settings(max_examples=100)
 def test_expectations_and_reservations(jobs: list[Job], policy: str, data: st.DataObject) -> None:
     job = data.draw(st.integers(0, len(jobs) - 1))
     found = told(jobs, MACHINE, policy, job)
