@@ -123,7 +123,7 @@ def _jobs(workload: Workload) -> str:
 
 def _configuration(site: Site | None) -> str:
     if site is None or site.cluster is None:
-        return "no nodes"
+        return "no nodes; those of the column NodeList are used"
     cluster = site.cluster
     names = ", ".join(partition.label for partition in cluster.partitions)
     return f"{len(cluster.node_names):,} nodes, {cluster.processors:,} processors; partitions {names}"
