@@ -22,6 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from docs.architecture import picture
+from gridsched.cli.site_files import SiteConfig
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.experiments.config import VARYING, Config
@@ -36,12 +37,14 @@ ROOT = Path(__file__).parents[1]
 SCHEMAS: dict[str, tuple[type[ConfigModel], ...]] = {
     "workflow/schemas/config.schema.json": (Config,),
     "workflow/schemas/study.schema.json": tuple(map(study_kind, KINDS)),
+    "workflow/schemas/site.schema.json": (SiteConfig,),
 }
 """Schema files and the models that they describe; a file follows one of them."""
 
 PAGES: dict[str, type[ConfigModel]] = {
     "configuration": Config,
     **{kind: study_kind(kind) for kind in KINDS},
+    "site": SiteConfig,
 }
 """Pages of keys, by file, and the model that each describes."""
 
@@ -84,7 +87,11 @@ def key_pages() -> dict[str, str]:
     sections = {page: [name for name in names if users[name] == 1] for page, names in inside.items()}
     sections[_SHARED] = [name for name in users if users[name] > 1]
     writer = _Writer(definitions, {name: page for page, names in sections.items() for name in names})
-    headings = {"configuration": "Configuration", _SHARED: "Keys that several kinds of files share"}
+    headings = {
+        "configuration": "Configuration",
+        "site": "Files of a Slurm site",
+        _SHARED: "Keys that several kinds of files share",
+    }
     pages = {
         page: [
             f"# {headings.get(page, f'Study of kind {page}')}",

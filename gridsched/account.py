@@ -12,13 +12,15 @@ from typing import Protocol
 
 import xarray as xr
 
-from gridsched.explanation import REASONS, Explanation, Phase
+from gridsched.explanation import DELAYS, REASONS, Explanation, Phase
 from gridsched.policies.local import LocalPolicy
+from gridsched.systems.base import QueueReason
 from gridsched.workloads.clock import moment
 
 _MAX_HOLDERS = 8
 _MAX_NAMED = 8
 _MAX_PHASES = 12
+_MAX_DELAYING = 4
 _SECONDS = {"d": 86400, "h": 3600, "min": 60}
 
 
@@ -93,7 +95,69 @@ def account(
     """
     facts, waits = (_facts, _waits) if why.counted else (_facts_on_nodes, _waits_on_nodes)
     rows = [*_asked(why, run, policy, names), *facts(why, names), *_recorded(why)]
-    return Facts(rows), *waits(why, names)
+    others: list[Block] = [*_delays(why, names), *waits(why, names)]
+    return Facts(rows), *others
+
+
+def queue_account(
+    why: Explanation, reasons: Sequence[QueueReason], scheduler: str, names: Names
+) -> tuple[Facts, *tuple[Block, ...]]:
+    """Blocks of the account of a job under a real scheduler, with the reasons that its queue would show.
+
+    Parameters
+    ----------
+    why : Explanation
+        What is known of the job.
+    reasons : sequence of QueueReason
+        Its waits with their reasons.
+    scheduler : str
+        What the scheduler is called.
+    names : Names
+        What jobs, users and times are called.
+    """
+    job, asked, _ = _asked(why, why.run, why.policy, names)
+    preempted = list(_preempted(why, names))
+    # the state of a cancelled job is that of one that is lost with its node
+    facts = [row for row in _facts_on_nodes(why, names) if not (preempted and row[1] == _LOST)]
+    rows = [job, asked, ("scheduler", scheduler), *facts, *preempted, *_recorded(why)]
+    by = int(why.run["started_by"].values[why.job]) if "started_by" in why.run else -1
+    if by >= 0:
+        place = 1 + max(place for place, (name, _) in enumerate(rows) if name == "started")
+        rows.insert(place, ("started by", "the backfill scheduler" if by else "the main loop"))
+    blocks: list[Block] = []
+    if reasons:
+        seconds: dict[str, int] = {}
+        for each in reasons:
+            seconds[each.reason] = seconds.get(each.reason, 0) + each.end - each.start
+        ordered = [
+            (
+                names.time(each.start),
+                _span(each.end - each.start),
+                each.reason,
+                f"{len(each.ahead):,}: {_names_of(each.ahead, names)}" if each.ahead else "",
+            )
+            for each in reasons
+        ]
+        blocks = [
+            "Reasons that the queue shows (None: no pass has looked at it yet):",
+            _shares("reason", sorted(seconds.items(), key=lambda each: -each[1]), why),
+            "In order:",
+            _in_order(["from", "for", "reason", "ahead of it in its partition then"], ordered),
+        ]
+    return Facts(rows), *[*blocks, *_delays(why, names)]
+
+
+_PREEMPTED = ("", "requeued", "cancelled", "suspended")
+"""What happens to a preempted job, by the number in a run."""
+
+
+def _preempted(why: Explanation, names: Names) -> Iterator[tuple[str, str]]:
+    """When a job was preempted, for which other, and what happened to it."""
+    if "preemption_job" in why.run:
+        columns = [why.run[f"preemption_{name}"].values for name in ("job", "by", "time", "mode")]
+        for job, by, time, mode in sorted(zip(*columns, strict=True), key=lambda each: int(each[2])):
+            if job == why.job:
+                yield "preempted", f"{names.time(int(time))} by {names.job(int(by))}, {_PREEMPTED[mode]}"
 
 
 def as_text(blocks: Sequence[Block]) -> str:
@@ -205,10 +269,37 @@ def _reservation(why: Explanation, names: Names) -> str:
     if gained > 0:
         kept = f"it started {_span(gained)} before, since jobs ended earlier than estimated"
     elif gained:
-        kept = f"it started {_span(-gained)} after, since jobs ran longer than estimated"
+        kept = f"it started {_span(-gained)} after{_held_up(why, why.reserved_for)}"
     else:
         kept = "kept to the second"
     return f"{where}, for {names.time(why.reserved_for)}; {kept}"
+
+
+def _seconds_of(why: Explanation, since: int) -> dict[str, int]:
+    """Seconds from a time on for which others had its place, by kind."""
+    seconds = dict.fromkeys(DELAYS, 0)
+    for delay in why.delays:
+        seconds[delay.kind] += max(0, delay.end - max(since, delay.start))
+    return {kind: count for kind, count in seconds.items() if count}
+
+
+def _held_up(why: Explanation, since: int) -> str:
+    """Who had its place from a time on, those who had it longest first."""
+    seconds = sorted(_seconds_of(why, since).items(), key=lambda each: -each[1])
+    told = [f"{_span(count)} {DELAYS[kind]}" for kind, count in seconds]
+    return f"; its place had for {', for '.join(told)}" if told else ""
+
+
+def _delays(why: Explanation, names: Names) -> list[Block]:
+    """Table of who had its place while it waited, and for how long."""
+    rows = []
+    for kind, seconds in _seconds_of(why, why.submit_time).items():
+        longest = list(why.delayed(kind).items())
+        told = [f"{names.job(job)} ({_span(count)})" for job, count in longest[:_MAX_DELAYING]]
+        rest = len(longest) - _MAX_DELAYING
+        more = f" and {rest:,} more" if rest > 0 else ""
+        rows.append((DELAYS[kind], _span(seconds), f"{seconds / why.wait_time:.1%}", ", ".join(told) + more))
+    return ["Who had its place:", Columns(["had by", "for", "share", "most by"], rows)] if rows else []
 
 
 def _start(why: Explanation, names: Names) -> str:
@@ -316,12 +407,13 @@ def _facts_on_nodes(why: Explanation, names: Names) -> list[tuple[str, str]]:
     return [*facts, ("waited", f"{_span(why.wait_time)} in all")]
 
 
+_LOST = "it was lost with its node"
 _FATES = (
     "",
     "it was rejected",
     "its user gave up waiting",
     "it was never eligible",
-    "it was lost with its node",
+    _LOST,
     "it waits for nodes that never return",
 )
 

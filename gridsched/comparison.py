@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched import inference
 from gridsched.aspects import aspects_of, without
+from gridsched.calibration.measures import UNKNOWN, explained
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import (
     RECORDED,
@@ -48,8 +49,30 @@ FATES: dict[str, str] = {
     "executions_killed": "killed by failing nodes",
     "jobs_lost": "lost with their nodes",
     "jobs_starved": "waited for nodes that never returned",
+    "executions_requeued": "preempted and requeued",
+    "executions_cancelled": "preempted and cancelled",
+    "executions_suspended": "preempted and suspended, later resumed",
+    "executions_without_minutes": "killed since the minutes of their group were used up",
 }
-"""Possible outcomes of jobs, by attribute of a run."""
+"""Possible outcomes of jobs, by variable of a comparison."""
+
+_BY_SCHEDULER = {
+    "executions_requeued": "preempted: requeued",
+    "executions_cancelled": "preempted: cancelled",
+    "executions_suspended": "preempted: suspended",
+    "executions_without_minutes": "killed: minutes used up",
+}
+"""Those that a scheduler decides, with the attribute of a run that counts them."""
+
+EXPLAINED: dict[str, str] = {
+    "ratio": "mean simulated wait over mean recorded wait",
+    "correlation": "rank correlation of simulated and recorded waits",
+    "near": "share of jobs whose simulated wait is near the recorded one",
+}
+"""Measures of simulated waits beside recorded ones, see `gridsched.calibration.measures`."""
+
+NO_EFFECT_ALONE = "a difference from recorded waits is also the error of the simulation"
+"""Why differences between simulated and recorded waits have no interval."""
 
 EVERYTHING = "nothing"
 """What is left out where nothing is."""
@@ -59,6 +82,15 @@ _DIMENSIONS = {"user": "user", "group": "group"}
 _SHOWN = {"wait_time": ("wait time", "s"), "bounded_slowdown": ("bounded slowdown", "1")}
 
 Floats = NDArray[np.float64]
+
+
+def fates_of(run: xr.Dataset) -> dict[str, int]:
+    """Counts of `FATES` in a run: what a scheduler killed on purpose is not put down to failing nodes."""
+    counts = {fate: int(run.attrs.get(_BY_SCHEDULER.get(fate, fate), 0)) for fate in FATES}
+    lost = counts["executions_cancelled"] + counts["executions_without_minutes"]
+    counts["jobs_lost"] -= lost
+    counts["executions_killed"] -= lost + counts["executions_requeued"]
+    return counts
 
 
 def recorded_peak(workload: Workload, held: NDArray[np.int64] | None = None) -> int | None:
@@ -139,7 +171,8 @@ def compare(
     xarray.Dataset
         Dimension `scheme`: "recorded", where the log recorded the waits of half the jobs, then the policies.
         `wait_time_mean`, `bounded_slowdown_mean` and their `_difference` from the first scheme, with bounds
-        `_low` and `_high`, which are NaN where there is no valid interval (`_reason` says why);
+        `_low` and `_high`, which are NaN where there is no valid interval (`_reason` says why), as for every
+        difference from recorded waits; `explained_ratio`, `_correlation` and `_near` (see `EXPLAINED`);
         `wait_time_quantile`; `utilisation`; the counts
         of `FATES`. Waits are counted from submission, also where jobs wait for others.
         Dimensions `user` and `group`, by number of jobs: `user_jobs`, `user_work` (processor-hours),
@@ -240,10 +273,8 @@ def what_if(
     first, *others = sites.values()
     for name, site in zip(list(sites)[1:], others, strict=True):
         if (site.cluster, site.scheduler) == (first.cluster, first.scheduler):
-            raise ConfigurationError(
-                f"{name} changes nothing: the configuration says so already, or it is not modelled; "
-                "leave it out"
-            )
+            why = site.unchanged or "the run has other nodes and partitions than the configuration"
+            raise ConfigurationError(f"{name} changes nothing: {why}; leave it out")
     setups = []
     for name, site in sites.items():
         if site.cluster is None:
@@ -305,8 +336,8 @@ def _beside_the_log(
                 share = {"recorded_share": history.attrs["recorded_share"]}
         _measure(name, run, waits, slowdowns, shares)
         memory[name] = relaxations(run)
-        for fate, counts in fates.items():
-            counts.append(int(run.attrs.get(fate, 0)))
+        for fate, count in fates_of(run).items():
+            fates[fate].append(count)
     report("comparing")
     measured = np.arange(len(workload)) >= int(warm_up * len(workload))
     values = {"wait_time": np.stack([*waits.values()]), "bounded_slowdown": np.stack([*slowdowns.values()])}
@@ -316,7 +347,13 @@ def _beside_the_log(
     jobs = workload.select(measured)
     schemes = [*waits]
     base = 0 if reference is None else schemes.index(reference)
-    variables = _of_schemes(values, np.array([*memory.values()]), base)
+    simulated = np.array([scheme != RECORDED for scheme in schemes])
+    variables = _of_schemes(values, np.array([*memory.values()]), base, simulated)
+    if RECORDED in waits:
+        beside = [explained(row, values["wait_time"][0]) for row in values["wait_time"][1:]]
+        for name, text in EXPLAINED.items():
+            numbers = [getattr(each, name) for each in (UNKNOWN, *beside)]
+            variables[f"explained_{name}"] = ("scheme", numbers, {"long_name": text, "units": "1"})
     variables["utilisation"] = (
         "scheme",
         np.array([*shares.values()]),
@@ -366,7 +403,7 @@ def _each_once(policies: Sequence[str | LocalPolicy]) -> list[LocalPolicy]:
     return chosen
 
 
-_PER_RUN = ("scheme", "title", "corrections", *FATES)
+_PER_RUN = ("scheme", "title", "corrections", *FATES, *_BY_SCHEDULER.values())
 
 
 def what_each_changes(
@@ -429,8 +466,8 @@ def what_each_changes(
             there = np.full(len(workload), np.nan)
             there[np.isin(workload.job_number, jobs.job_number)] = key[name]
             key[name] = np.where(left, np.nan, there)
-        for fate, counts in fates.items():
-            counts.append(int(run.attrs.get(fate, 0)))
+        for fate, count in fates_of(run).items():
+            fates[fate].append(count)
     wait, slowdown = np.stack([*waits.values()]), np.stack([*slowdowns.values()])
     measured = (np.arange(len(workload)) >= int(warm_up * len(workload))) & ~np.isnan(wait).any(axis=0)
     wait, slowdown = wait[:, measured], slowdown[:, measured]
@@ -494,11 +531,14 @@ def _measure(
     shares[name] = utilisation(run) if used else np.nan
 
 
-def _of_schemes(values: dict[str, Floats], memory: Floats, base: int) -> dict[str, Any]:
+def _of_schemes(
+    values: dict[str, Floats], memory: Floats, base: int, simulated: NDArray[np.bool_]
+) -> dict[str, Any]:
     """Means and quantiles of each scheme, and how they differ from those of one of them.
 
     `memory` says how many times the memory of its queue each run holds, see `relaxations`.
     """
+    mixed = simulated != simulated[base]
     variables: dict[str, Any] = {}
     for name, matrix in values.items():
         label, unit = _SHOWN[name]
@@ -517,13 +557,16 @@ def _of_schemes(values: dict[str, Floats], memory: Floats, base: int) -> dict[st
             ("mean", own, f"mean {label}"),
             ("difference", apart, f"mean {label} less that of the reference"),
         ):
-            bounds = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+            alone = ~mixed | (estimate is own)
+            bounds = {"": estimate.value}
+            bounds |= {f"_{end}": np.where(alone, getattr(estimate, end), np.nan) for end in ("low", "high")}
             for bound, numbers_of in bounds.items():
                 about = text if not bound else f"{text}, {bound[1:]} end of the 95% interval"
                 attributes = {"long_name": about, "units": unit}
                 variables[f"{name}_{suffix}{bound}"] = ("scheme", numbers_of, attributes)
             why = {"long_name": f"{text}, why there is no interval"}
-            variables[f"{name}_{suffix}_reason"] = ("scheme", estimate.reason.astype(np.str_), why)
+            reason = np.where(alone, estimate.reason.astype(np.str_), NO_EFFECT_ALONE)
+            variables[f"{name}_{suffix}_reason"] = ("scheme", reason, why)
     quantiles = (
         np.quantile(values["wait_time"], QUANTILES, axis=1)
         if values["wait_time"].shape[1]
@@ -684,7 +727,6 @@ def _kinds(numbers: NDArray[Any], then: str) -> str:
 
 def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]) -> str:
     """What is said of memory and GPUs."""
-    both = "memory" in used and "gpus" in used
     # with GPUs the other generic resources are left, which are rare
     said = [] if "gpus" in used else [some("generic resources")]
     gpus = [column for column in (workload.requested_gpus, workload.gpu_share) if column is not None]
@@ -694,7 +736,8 @@ def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]
     if "memory" not in used and (workload.requested_memory > 0).any():
         said.append(f"{int((workload.requested_memory > 0).sum()):,} jobs request memory")
     said.append(some("out of memory"))
-    return ", ".join(filter(None, said)) or ("" if both else "only processors are allocated")
+    alone = not {"memory", "gpus"} & set(used)
+    return ", ".join(filter(None, said)) or ("only processors are allocated" if alone else "")
 
 
 def _cancellations(workload: Workload, used: Sequence[str]) -> str:

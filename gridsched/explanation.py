@@ -33,6 +33,7 @@ from gridsched.engine import checkpoints, overrun
 from gridsched.engine.records import JOB, Overrun, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Outage
+from gridsched.platform import Cluster
 from gridsched.policies.local import (
     BY_SIZE,
     ORDERS,
@@ -45,7 +46,12 @@ from gridsched.policies.local import (
 )
 from gridsched.policies.scores import SCORE
 from gridsched.runs import check_run
+from gridsched.submission import EstimateName
+from gridsched.systems.base import QueueReason, Scheduler
+from gridsched.systems.request import Request
+from gridsched.verification import verify
 from gridsched.workloads.dependencies import KINDS
+from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
 
@@ -63,6 +69,18 @@ REASONS: dict[str, str] = {
     "queue": "jobs ahead of it",
 }
 """What a job may wait for, in words."""
+
+DELAYS: dict[str, str] = {
+    "overtaken": "jobs that came later, or overtook it",
+    "late": "jobs that ran longer than estimated",
+    "both": "the former and jobs that ran longer than estimated, together",
+    "before": "jobs that came before it",
+    "kept": "jobs ahead of it in the queue, although it would have fitted",
+}
+"""Who may have had the place of a waiting job, in words; see `Delay`."""
+
+_OF_JOBS = frozenset({"partition", "nodes", "cores", "memory", "gpus", "together"})
+"""Reasons for which other jobs have the place of a waiting one."""
 
 _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(1, 6)
 _WHOLE_GPU = 1000
@@ -91,6 +109,19 @@ class Phase:
     def enough(self) -> bool:
         """Whether it would have fitted."""
         return self.reasons == ("queue",)
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A part of a wait [s] in which others had the place of the job, by index.
+
+    Its kind is the first of `DELAYS` without whose jobs it would have fitted.
+    """
+
+    start: int
+    end: int
+    kind: str
+    jobs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -124,6 +155,8 @@ class Explanation:
         Nodes of its first execution.
     phases : tuple of Phase
         Its waits in parts, one after the other; between them it ran.
+    delays : tuple of Delay
+        Who had its place meanwhile; not where it waited for anything else.
     depends_on : tuple of int
         Jobs for which it waited last to become eligible, or which it waited for in vain.
     freed_by : int64[n]
@@ -164,6 +197,7 @@ class Explanation:
     fate: int
     nodes: tuple[int, ...]
     phases: tuple[Phase, ...]
+    delays: tuple[Delay, ...]
     depends_on: tuple[int, ...]
     freed_by: Integers
     run: xr.Dataset = field(repr=False, compare=False)
@@ -194,6 +228,15 @@ class Explanation:
     def wait_time(self) -> int:
         """Seconds of all its waits."""
         return sum(phase.end - phase.start for phase in self.phases)
+
+    def delayed(self, kind: str) -> dict[int, int]:
+        """Seconds for which each job had its place in delays of one kind; most processor-seconds first."""
+        seconds: dict[int, int] = {}
+        for delay in self.delays:
+            for job in delay.jobs if delay.kind == kind else ():
+                seconds[job] = seconds.get(job, 0) + delay.end - delay.start
+        size = self.run["processors"].to_numpy()
+        return dict(sorted(seconds.items(), key=lambda each: -each[1] * size[each[0]]))
 
     def seconds(
         self, reason: str | None = None, *, first: bool | None = None, enough: bool | None = None
@@ -284,6 +327,11 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     started        50 s, after 45 s: first in the queue, when 1 ended
     overtaken by   1 job behind it: 3
     <BLANKLINE>
+    Who had its place:
+    <BLANKLINE>
+    had by                    for   share   most by
+    jobs that came before it  45 s  100.0%  1 (45 s)
+    <BLANKLINE>
     Its wait in parts:
     <BLANKLINE>
     waited                                       for   share
@@ -300,19 +348,105 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     1    -1    3           100 s         50 s  50 s earlier
     """
     check_run(run)
-    if not 0 <= job < run.sizes["job"]:
-        raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
+    _check_index(job, run.sizes["job"])
     of_run = _Schedule(run, _policy_of(run, policy))
+    _check_accepted(of_run, job)
+    return of_run.explain(job)
+
+
+def explain_in_queue(
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler | LocalPolicy,
+    job: int,
+    *,
+    estimates: EstimateName = "requested",
+    kill: bool = False,
+    seed: int = 0,
+) -> tuple[Explanation, tuple[QueueReason, ...]]:
+    """Simulate a real scheduler, and explain a job by the reasons that its queue would show.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission.
+    cluster : Cluster
+        Where they run.
+    scheduler : Scheduler
+        A scheduler that has reasons, such as `gridsched.Slurm`.
+    job : int
+        Index of the job.
+    estimates, kill, seed
+        See `gridsched.simulate`.
+
+    Returns
+    -------
+    Explanation
+        What happened to the job, and who had its place: jobs that came later, ran longer than estimated, or
+        came before it. It does not know the order of the queue: `ahead` of its phases is that of submission.
+    tuple of QueueReason
+        Its waits with their reasons, one after the other.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such job, it was rejected, or the scheduler has no reasons.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.explanation import explain_in_queue
+    >>> jobs = gs.Workload(
+    ...     name="lab",
+    ...     submit_time=[0, 5, 6],
+    ...     run_time=[50, 60, 20],
+    ...     requested_time=[100, 60, 20],
+    ...     requested_processors=[3, 4, 2],
+    ... )
+    >>> _, reasons = explain_in_queue(jobs, gs.Cluster(processors=4), gs.Slurm(), 2)
+    >>> [each.reason for each in reasons]
+    ['None', 'Priority', 'Resources']
+    """
+    if isinstance(scheduler, LocalPolicy):
+        raise ConfigurationError(f"policy {scheduler.name} has no reasons of waiting jobs; use explain")
+    request = Request.of(
+        workload,
+        cluster,
+        estimates=estimates,
+        seed=seed,
+        align="start",
+        times="home",
+        kill=kill,
+        conventions=Conventions(),
+    )
+    request.check(scheduler)
+    _check_index(job, len(workload))
+    made, reasons = scheduler.schedule_watched(request.submission, job)
+    run = request.run_of(made, scheduler)
+    verify(run)
+    of_run = _Schedule(run, named_policy("fcfs"))
+    _check_accepted(of_run, job)
+    found = of_run.explain(job)
+    return replace(found, delays=tuple(each for each in found.delays if each.kind != "kept")), tuple(reasons)
+
+
+def _check_index(job: int, count: int) -> None:
+    """Refuse a job that is not there."""
+    if not 0 <= job < count:
+        raise ConfigurationError(f"job {job}: the run has {count} jobs, from index 0")
+
+
+def _check_accepted(of_run: _Schedule, job: int) -> None:
+    """Refuse a job that was rejected."""
     if of_run.v["fate"][job] == _REJECTED:
         raise ConfigurationError(
-            f"job {run['job_number'].values[job]} was rejected: it "
+            f"job {of_run.run['job_number'].values[job]} was rejected: it "
             + (
                 "is larger than the cluster"
                 if of_run.counted
                 else "does not fit on the nodes that it may use, or is over a limit"
             )
         )
-    return of_run.explain(job)
 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:
@@ -390,6 +524,7 @@ class _Schedule:
         v, own = self.v, self._executions(job)
         starts = v["segment_start"][own].tolist()
         freed = (v["segment_end"] == starts[0]) & (v["segment_start"] < starts[0]) if starts else own[:0]
+        phases, behind = self._phases(job), self._overtaking(job)
         found = Explanation(
             job=job,
             submit_time=int(v["submit_time"][job]),
@@ -398,25 +533,28 @@ class _Schedule:
             processors=int(self.size[job]),
             fate=int(v["fate"][job]),
             nodes=tuple(np.unique(v["piece_node"][np.isin(v["piece_segment"], own[:1])]).tolist()),
-            phases=tuple(self._phases(job)),
+            phases=tuple(phases),
+            delays=tuple(self._delays(job, phases, behind)),
             depends_on=self._depends_on(job),
             freed_by=np.unique(v["segment_job"][freed]),
             run=self.run,
             policy=self.policy,
         )
-        return self._with_expectations(found) if self.counted else found
+        if not self.counted:
+            return found
+        overtaken_by = np.unique(v["segment_job"][behind])
+        return replace(self._with_expectations(found), overtaken_by=overtaken_by)
 
     # --- what was expected where processors are only counted --------------------------------------
 
     def _with_expectations(self, found: Explanation) -> Explanation:
-        """The explanation with what the job found on arrival, could expect, and who overtook whom."""
+        """The explanation with what the job found on arrival, could expect, and whom it overtook."""
         v, job, submit, start = self.v, found.job, found.submit_time, found.start_time
         starts = v["start_time"]
         queued = np.flatnonzero(starts[:job] >= submit)
         first = next((phase.start for phase in found.phases if phase.first), None)
         reserved_at, reserved_for = self.reservation(job)
         watched = next(time for time in (reserved_at, first, submit) if time is not None)
-        started = np.flatnonzero((starts >= submit) & (starts < start)).tolist()
         return replace(
             found,
             counted=True,
@@ -429,9 +567,6 @@ class _Schedule:
             reserved_for=reserved_for,
             holders=self._holders(job, watched),
             passed_over=np.sort(np.array(self._ahead(job, start), np.int64)),
-            overtaken_by=np.array(
-                [k for k in started if not self._those_ahead(np.array([k]), job, starts[k])], np.int64
-            ),
         )
 
     def reservation(self, job: int) -> tuple[int, int] | tuple[None, None]:
@@ -657,6 +792,61 @@ class _Schedule:
                     phases.append(Phase(now, until, reasons, ahead))
         return phases
 
+    def _overtaking(self, job: int) -> NDArray[np.bool_]:
+        """Executions of jobs behind a job that began while it waited."""
+        v = self.v
+        begins, others = v["segment_start"], v["segment_job"]
+        own = self.waits[self.waits[:, 0] == job, 1:]
+        meanwhile = np.zeros(len(begins), np.bool_)
+        for begin, end in own.tolist():
+            meanwhile |= (begins >= begin) & (begins < end)
+        meanwhile &= (others != job) & (self.cluster[others] == self.cluster[job])
+        for k in np.flatnonzero(meanwhile).tolist():
+            meanwhile[k] = not self._those_ahead(others[k : k + 1], job, int(begins[k]))
+        return meanwhile
+
+    def _delays(self, job: int, phases: Iterable[Phase], behind: NDArray[np.bool_]) -> Iterator[Delay]:
+        """Who had the place of a job while it waited, one after the other."""
+        v = self.v
+        expected = v["segment_start"] + v["estimate"][v["segment_job"]]
+        # who comes later may be ahead by the order of the queue
+        behind = behind | (v["segment_job"] > job)
+        for phase in phases:
+            if phase.enough:
+                yield Delay(phase.start, phase.end, "kept", phase.ahead)
+            if not _OF_JOBS.intersection(phase.reasons):
+                continue
+            late = expected[(expected > phase.start) & (expected < phase.end)]
+            instants = np.unique([*self._instants(job, phase.start, phase.end), *late, phase.end]).tolist()
+            held = [self._in_its_place(job, now, behind, expected <= now) for now in instants[:-1]]
+            for (now, until), (kind, jobs) in zip(pairwise(instants), held, strict=True):
+                yield Delay(now, until, kind, jobs)
+
+    def _in_its_place(
+        self, job: int, now: int, behind: NDArray[np.bool_], late: NDArray[np.bool_]
+    ) -> tuple[str, tuple[int, ...]]:
+        """Who has what a job needs at a time: the first kind without whose executions it would fit."""
+        v = self.v
+        mine, down, windows = self._nodes_of(job, now)
+        where = mine & ~down & ~windows
+        there = (self.piece_start <= now) & (self.piece_end > now) & where[v["piece_node"]]
+        behind, late = behind[v["piece_segment"]], late[v["piece_segment"]]
+        kind, chosen = "before", there & ~behind & ~late
+        for name, those in (("overtaken", behind), ("late", late & ~behind), ("both", late | behind)):
+            left = ~(those & there)
+            if not left.all():
+                units = np.min(list(self._units(job, now, left).values()), axis=0)
+                if units[where].sum() >= v["asked_units"][job]:
+                    kind, chosen = name, those & there
+                    break
+        jobs = np.unique(v["segment_job"][v["piece_segment"][chosen]])
+        return kind, tuple(jobs.tolist())
+
+    def _nodes_of(self, job: int, now: int) -> tuple[NDArray[np.bool_], ...]:
+        """Nodes that a job may use, those that are out at a time, and those of windows before its end."""
+        mine = self.v["node_reach"][self.v["asked_where"][job]] == 1
+        return mine, *self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
+
     def _instants(self, job: int, begin: int, end: int) -> list[int]:
         """Times of a wait from which on the reason or the place may be another."""
         v = self.v
@@ -675,8 +865,7 @@ class _Schedule:
             return ["limit"]
         units, wanted = self._units(job, now), v["asked_units"][job]
         fitting = np.min(list(units.values()), axis=0)
-        mine = v["node_reach"][v["asked_where"][job]] == 1
-        down, windows = self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
+        mine, down, windows = self._nodes_of(job, now)
         for reason, where in (
             ("queue", mine & ~down & ~windows),
             ("maintenance", mine & ~down),
@@ -689,10 +878,13 @@ class _Schedule:
         # a node that is not idle lacks processors too
         return ["nodes"] if "nodes" in short else short or ["together"]
 
-    def _units(self, job: int, now: int) -> dict[str, Integers]:
-        """Parts of a job for which there is space on each node at a time, by each resource alone."""
+    def _units(self, job: int, now: int, those: NDArray[np.bool_] | bool = True) -> dict[str, Integers]:
+        """Parts of a job for which there is space on each node at a time, by each resource alone.
+
+        Only those pieces of running jobs count.
+        """
         v = self.v
-        running = np.flatnonzero((self.piece_start <= now) & (self.piece_end > now))
+        running = np.flatnonzero((self.piece_start <= now) & (self.piece_end > now) & those)
         node = v["piece_node"][running]
         most = min(int(v["asked_most"][job]), int(v["asked_units"][job]))
         units = {}

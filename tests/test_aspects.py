@@ -11,11 +11,12 @@ import pytest
 import gridsched as gs
 from gridsched.aspects import ASPECTS, aspects_of, without
 from gridsched.cli import options
-from gridsched.comparison import EVERYTHING, FATES, compare, left_aside, what_each_changes
+from gridsched.comparison import EVERYTHING, FATES, compare, fates_of, left_aside, what_each_changes
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
 from gridsched.workloads.dependencies import dependency_table
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
 
 
 def site(seed: int = 1, count: int = 150) -> tuple[gs.Workload, gs.Cluster]:
@@ -132,6 +133,24 @@ def test_jobs_that_never_started_are_not_measured_and_counted() -> None:
         assert int(found[name].sel(scheme="fcfs")) == run.attrs.get(name, 0)
     assert found.attrs["jobs_measured"] <= len(workload) - never
     assert np.isfinite(found["utilisation"].values).all()
+
+
+@pytest.mark.parametrize(("mode", "lost"), [("requeue", 0), ("cancel", 1), ("suspend", 0)])
+def test_preempted_jobs_are_not_put_down_to_failing_nodes(mode: Any, lost: int) -> None:
+    jobs = jobs_of(
+        submit_time=[0, 100],
+        run_time=[1000, 50],
+        requested_processors=[4, 4],
+        partition=[0, 1],
+    )
+    tiers = [Partition(number=0), Partition(number=1, priority=5)]
+    cluster = gs.Cluster(processors=4, partitions=tiers)
+    scheduler = gs.Slurm(preempt_type="partition_prio", preempt_mode=mode)
+    run = gs.simulate(jobs, cluster, scheduler)
+    assert (run.attrs["executions_killed"], run.attrs["jobs_lost"]) == (int(mode != "suspend"), lost)
+    found = {name: count for name, count in fates_of(run).items() if count}
+    assert list(found.values()) == [1]
+    assert FATES[next(iter(found))].startswith(f"preempted and {mode}")
 
 
 def test_waits_for_other_jobs_are_part_of_the_wait() -> None:

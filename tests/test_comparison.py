@@ -11,11 +11,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gridsched as gs
-from gridsched.comparison import compare, left_aside, recorded_excess, recorded_peak
+from gridsched.calibration.measures import explained
+from gridsched.comparison import NO_EFFECT_ALONE, compare, left_aside, recorded_excess, recorded_peak
 from gridsched.errors import ConfigurationError
 from gridsched.figures.comparison import comparison, extremes
 from gridsched.forecasting.snapshot import recorded_timeline
 from gridsched.policies.local import named_policy
+from gridsched.systems.base import Site
 from gridsched.traces.sacct import read_accounting
 from tests.support.fields import assert_fields
 from tests.support.logs import odd_log
@@ -61,8 +63,26 @@ def test_means_are_those_of_the_runs() -> None:
             bounded_slowdown_mean=pytest.approx(float(summary["bounded_slowdown_mean"])),
             utilisation=pytest.approx(float(summary["utilisation"])),
         )
-        low, high = float(one["wait_time_difference_low"]), float(one["wait_time_difference_high"])
-        assert low < float(one["wait_time_difference"]) < high
+        # the error of the simulation is part of it
+        for bound in ("low", "high"):
+            assert np.isnan(float(one[f"wait_time_difference_{bound}"]))
+            assert np.isnan(float(one[f"bounded_slowdown_difference_{bound}"]))
+        assert str(one["wait_time_difference_reason"].values) == NO_EFFECT_ALONE
+        for name, value in explained(waits, jobs.wait_time)._asdict().items():
+            assert float(one[f"explained_{name}"]) == pytest.approx(value)
+
+
+def test_differences_of_simulated_waits_have_intervals_and_those_from_recorded_ones_have_none() -> None:
+    jobs, cluster = workload(), gs.Cluster(processors=4)
+    sites = {name: Site(cluster=cluster, scheduler=named_policy(name)) for name in ("easy", "fcfs")}
+    found = gs.what_if(jobs, sites)
+    assert found.attrs["reference"] == "easy"
+    known = np.isfinite(found["wait_time_difference_low"].values)
+    assert dict(zip(found["scheme"].values.tolist(), known.tolist(), strict=True)) == {
+        "recorded": False,
+        "easy": True,
+        "fcfs": True,
+    }
 
 
 def test_policies_by_name_and_a_cluster_by_its_processors() -> None:

@@ -97,6 +97,30 @@ def test_phases_are_what_the_plain_simulator_sees(jobs: list[Job], policy: str, 
 
 @given(JOBS, st.sampled_from(NAMES), st.data())
 @settings(max_examples=100)
+def test_delays_follow_from_who_runs(jobs: list[Job], policy: str, data: st.DataObject) -> None:
+    """At every second of the wait, from starts and ends alone."""
+    job = data.draw(st.integers(0, len(jobs) - 1))
+    found = told(jobs, MACHINE, policy, job)
+    start, end = (found.run[f"{name}_time"].values.tolist() for name in ("start", "end"))
+    size = [each.processors for each in jobs]
+    assert sum(each.end - each.start for each in found.delays) == found.wait_time
+    for delay in found.delays:
+        for now in range(delay.start, delay.end):
+            running = {k for k in range(len(jobs)) if start[k] <= now < end[k]}
+            free = MACHINE - sum(size[k] for k in running)
+            assert (delay.kind == "kept") == (free >= size[job])
+            if delay.kind == "kept":
+                continue
+            came = {k for k in running if k > job or k in found.overtaken_by}
+            late = {k for k in running - came if start[k] + jobs[k].estimate <= now}
+            kinds = {"overtaken": came, "late": late, "both": came | late}
+            fits = (kind for kind, gone in kinds.items() if free + sum(size[k] for k in gone) >= size[job])
+            assert delay.kind == next(fits, "before")
+            assert set(delay.jobs) == kinds.get(delay.kind, running - came - late)
+
+
+@given(JOBS, st.sampled_from(NAMES), st.data())
+@settings(max_examples=100)
 def test_expectations_and_reservations(jobs: list[Job], policy: str, data: st.DataObject) -> None:
     job = data.draw(st.integers(0, len(jobs) - 1))
     found = told(jobs, MACHINE, policy, job)
@@ -388,6 +412,44 @@ def test_enough_of_all_but_not_on_the_same_nodes() -> None:
     found = told_on_nodes(run, 2)
     assert parts(found) == [(1, 50, ("together",))]
     assert_fields(found, freed_by=[0], nodes=(0,))
+
+
+@pytest.mark.parametrize("cluster", [{"processors": 4}, {"nodes": [NodeType(cores=4)]}])
+def test_who_had_the_place_of_a_job_by_time(cluster: dict[str, Any]) -> None:
+    """The first job is a minute late; the third takes the place of the second for two hours."""
+    jobs = jobs_of(
+        submit_time=[0, 5, 10],
+        run_time=[160, 10, 7200],
+        requested_time=[100, 10, 7200],
+        requested_processors=[3, 4, 1],
+    )
+    found = gs.explain(gs.simulate(jobs, gs.Cluster(**cluster), "ff"), 1)
+    held = [(each.start, each.end, each.kind, each.jobs) for each in found.delays]
+    assert held == [
+        (5, 10, "before", (0,)),
+        (10, 100, "before", (0,)),
+        (100, 160, "both", (0, 2)),
+        (160, 7210, "overtaken", (2,)),
+    ]
+    assert found.delayed("overtaken") == {2: 7050}
+    assert "came later, or overtook it" in str(found)
+
+
+def test_a_missed_reservation_is_put_down_to_those_who_had_the_place() -> None:
+    """The first job is a minute late; then short jobs that came later go first under lxf."""
+    jobs = jobs_of(
+        submit_time=[0, 1, 50, 60],
+        run_time=[160, 1000, 300, 10],
+        requested_time=[100, 1000, 300, 10],
+        requested_processors=[4, 4, 4, 4],
+    )
+    found = gs.explain(gs.simulate(jobs, 4, "lxf"), 1)
+    assert (found.reserved_for, found.start_time) == (100, 470)
+    assert found.delayed("overtaken") == {2: 300, 3: 10}
+    assert (
+        "its place had for 5 min 10 s jobs that came later, or overtook it, for 1 min jobs that ran longer"
+        in str(found)
+    )
 
 
 def test_jobs_ahead() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,16 +51,10 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
     GridschedError
         If nothing can be calibrated: one line that says why, and what can be done without it.
     """
-    from gridsched.aspects import aspects_of
+    from gridsched.aspects import aspects_of, without
     from gridsched.calibration.site import site_of
     from gridsched.calibration.trust import calibrated_orders, trusted_changes
 
-    used = aspects_of(setting.workload, setting.cluster)
-    if used:
-        raise ConfigurationError(
-            f"--calibrate: not with {', '.join(used)}; leave these out with --without {','.join(used)}, or "
-            "compare without --calibrate"
-        )
     for name, usual in (
         ("estimates", "requested"),
         ("kill", False),
@@ -69,17 +64,29 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
         if getattr(options, name) != usual:
             raise ConfigurationError(f"--calibrate: not with --{name}; leave that out, or --calibrate")
     orders = calibrated_orders([policy.name for policy in policies])
-    site = site_of(setting.workload, setting.cluster.processors)
+    workload, cluster = without(
+        setting.workload, replace(setting.cluster, events=()), aspects_of(setting.workload, setting.cluster)
+    )
+    site = site_of(workload, cluster.processors)
     with progress("calibrating") as report:
-        return trusted_changes(site, orders, user=setting.workload.user, report=report)
+        return trusted_changes(site, orders, user=workload.user, report=report)
 
 
-def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
+def left_out(setting: Setting) -> str:
+    """What a calibration leaves out of what is simulated, with the blank before it."""
+    from gridsched.aspects import aspects_of
+
+    used = ", ".join(aspects_of(setting.workload, setting.cluster))
+    pool = f"on one pool of {setting.cluster.processors:,} processors"
+    return f" {pool}, without {used}" if used else ""
+
+
+def blocks(trusted: Trusted, log: Log, setting: Setting, times: Times) -> list[Any]:
     """What is printed of a calibration, before anything else is compared."""
     good = "are explained" if trusted.explains["calibrated"].good else "are explained in part only"
     return [
         f"Recorded waits of the second half of the log {good} by a present policy that\n"
-        "was fitted on the first:",
+        f"was fitted on the first{left_out(setting)}:",
         table(
             ["present policy", "simulated / recorded mean", "rank correlation", "near"],
             [

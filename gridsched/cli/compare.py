@@ -21,6 +21,7 @@ from gridsched.cli.options import (
     add_trace,
     add_window,
     path,
+    policies_given,
 )
 from gridsched.cli.printing import (
     UNKNOWN_TEXT,
@@ -33,7 +34,7 @@ from gridsched.cli.printing import (
     with_interval,
 )
 from gridsched.cli.runs import fates, named_policies, preparation, prepared
-from gridsched.cli.sites import add_site, check_site, site_of, sites_of, told_of
+from gridsched.cli.sites import add_site, configured, sites_of, told_of, use_site
 from gridsched.cli.targets import check_folder, writing_folder
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gridsched.systems.base import Site
 
 _MAX_NAMES = 5
+_MAX_EXPLAINED = 3
 _HOUR = 3600
 _FILES = {
     "compare.csv": "means, quantiles and intervals of every policy",
@@ -70,10 +72,11 @@ def add(commands: Any) -> None:
         "gridsched compare our-export.txt --nodes nodes.yaml --without memory,gpus",
         "gridsched compare log.swf --policy all --warm-up 0.1 --out comparison",
         "gridsched compare october.txt --slurm-conf slurm.conf --change SchedulerParameters=bf_window=2880",
+        "gridsched compare --site our-site.yaml --policy easy,conservative",
     )
-    add_trace(parser)
+    add_trace(parser, needed=False)
     add_policy(parser)
-    add_site(parser.add_argument_group("Slurm"))
+    add_site(parser.add_argument_group("site"))
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
@@ -93,33 +96,34 @@ def add(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> None:
     from gridsched.comparison import left_aside
 
-    check_site(options)
+    use_site(options)
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if options.out:
         check_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX])
     log = read_log(options)
-    site = None if options.slurm_conf is None else site_of(options, log)
-    setting = prepared(log, options, None if site is None else site.cluster)
-    sites = {} if site is None else sites_of(options, log, setting)
+    setting = prepared(log, options, configured(options, log))
+    sites = {}
+    if options.slurm_conf is not None:
+        sites = sites_of(options, log, setting, policies if policies_given(options) else ())
     print_blocks(facts_table(preparation(setting, options)))
     times = Times(options.human)
     trusted = calibrated.calibrate(setting, policies, options) if options.calibrate else None
     if trusted is not None:
         print()
-        print_blocks(*calibrated.blocks(trusted, log, times))
+        print_blocks(*calibrated.blocks(trusted, log, setting, times))
     with progress("simulating") as report:
-        if site is None:
+        if not sites:
             compared, changes = _policies_compared(log, setting, policies, options, report)
         else:
             compared, changes = _sites_compared(log, setting, sites, options, report), None
     print()
     aside = left_aside(setting.workload, log.accounting, setting.cluster)
-    aside = aside if site is None else told_of(site, aside, options)
+    aside = told_of(sites, aside, setting, options) if sites else aside
     print_blocks(
         *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
-        _schemes(compared, times, "policy" if site is None else "configuration"),
-        _explanation(compared),
+        _schemes(compared, times, "configuration" if sites else "policy"),
+        _explanation(compared, is_calibrated=trusted is not None),
         *_fates(compared),
         *([] if changes is None else _what_counts(changes, times)),
         *(part for kind in ("user", "group") for part in _changes(compared, kind, times)),
@@ -203,11 +207,16 @@ def _schemes(compared: xr.Dataset, times: Times, what: str) -> Any:
 
 
 def _difference(one: xr.Dataset, times: Times) -> str:
+    from gridsched.inference import IDENTICAL
+
+    if str(one["wait_time_difference_reason"].values).startswith(IDENTICAL):
+        return "none: identical waits"
     centre, low, high = (float(one[f"wait_time_difference{bound}"]) for bound in ("", "_low", "_high"))
     return with_interval(times.change(centre), centre, low, high, times.text)
 
 
-def _explanation(compared: xr.Dataset) -> str:
+def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
+    from gridsched.comparison import NO_EFFECT_ALONE
     from gridsched.inference import IDENTICAL
     from gridsched.metrics.jobs import RECORDED
 
@@ -215,14 +224,37 @@ def _explanation(compared: xr.Dataset) -> str:
     missing = compared.attrs["jobs_not_measured"]
     without = f", {missing:,} not (warm-up, never started, or no recorded wait)" if missing else ""
     reasons = dict.fromkeys(str(why) for why in compared["wait_time_difference_reason"].values)
-    why = [reason for reason in reasons if reason and not reason.startswith(IDENTICAL)]
-    interval = "In brackets: 95% confidence interval." + (
-        f" Without one a difference is that of this log alone: {'; '.join(why)}." if why else ""
-    )
+    told = (IDENTICAL, NO_EFFECT_ALONE)
+    why = [reason for reason in reasons if reason and not reason.startswith(told)]
+    interval = " In brackets: 95% confidence interval." if "" in reasons else ""
+    if why:
+        interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."
     recorded = (
-        "" if RECORDED in compared["scheme"].values else "\nThe log recorded too few waits to compare with."
+        _beside_recorded(compared)
+        + ("." if is_calibrated else "; --calibrate fits the present policy first.")
+        if RECORDED in compared["scheme"].values
+        else "The log recorded too few waits to compare with."
     )
-    return f"{jobs}{without}. {interval}{recorded}\nThe schedule of every policy was verified."
+    return f"{jobs}{without}.{interval}\n{recorded}\nThe schedule of every policy was verified."
+
+
+def _beside_recorded(compared: xr.Dataset) -> str:
+    """How far simulated waits are from recorded ones, of the first schemes."""
+    from gridsched.calibration.measures import CLOSE, FACTOR
+
+    told = []
+    for index, scheme in list(enumerate(compared["scheme"].values.tolist()))[1 : 1 + _MAX_EXPLAINED]:
+        ratio, correlation, near = (
+            float(compared[f"explained_{name}"].values[index]) for name in ("ratio", "correlation", "near")
+        )
+        told.append(
+            f"{scheme}: mean {quantity(ratio, 2)} times, rank correlation {quantity(correlation, 2)}, "
+            f"near {near:.0%}"
+        )
+    return (
+        f"Simulated beside recorded waits (near: within {CLOSE // 60} min or a factor of {FACTOR}): "
+        f"{'; '.join(told)}. Differences from recorded waits hold this error and have no interval"
+    )
 
 
 def _fates(compared: xr.Dataset) -> list[Any]:

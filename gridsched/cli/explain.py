@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,12 @@ from gridsched.cli.options import (
     add_policy,
     add_trace,
     add_window,
+    policies_given,
     positive_integer,
 )
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.cli.sites import add_accounts, add_site_file, configured, sites_of, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -38,10 +41,11 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "explain",
-        "Explain the start of a job under a policy: what it waited for, and which jobs were ahead of it.",
+        "Explain the start of a job under a policy or Slurm: what it waited for, who was ahead of it.",
         "gridsched explain KTH-SP2-1996 1234 --policy easy",
         "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
         "gridsched explain SDSC-SP2-1998 4711 --policy easy --cancelled wait --preceding --events events.csv",
+        "gridsched explain 123_4 --site our-site.yaml",
         "gridsched explain --against recorded/outcome.csv",
     )
     add_trace(parser, needed=False)
@@ -55,6 +59,9 @@ def add(commands: Any) -> None:
         help="which run of a job that ran several times, from 1 (default: the last)",
     )
     add_policy(parser, several=False)
+    site = parser.add_argument_group("site")
+    add_site_file(site)
+    add_accounts(site)
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
@@ -68,32 +75,44 @@ def add(commands: Any) -> None:
             explain_record(options.against, options.trace, options)
         elif options.loop is not None or options.latency is not None:
             parser.error("--loop and --latency go with --against")
-        elif options.trace is None or options.job is None:
-            parser.error("name a TRACE and a JOB, or a record with --against")
         else:
+            if options.site is not None and options.job is None:
+                options.trace, options.job = None, options.trace
+            if options.job is None:
+                parser.error("name a TRACE and a JOB, a JOB of a --site, or a record with --against")
+            use_site(options)
             _explain(options)
 
     parser.set_defaults(command=run)
 
 
 def _explain(options: argparse.Namespace) -> None:
-    from gridsched.account import account
-    from gridsched.explanation import explain
+    from gridsched.account import account, queue_account
+    from gridsched.explanation import explain, explain_in_queue
 
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
-    setting = prepared(log, options)
+    setting = prepared(log, options, configured(options, log))
     workload, cluster = setting.workload, setting.cluster
     runs = _find_runs(log, workload, options)
     job = _one_of(runs, options)
-    with progress(f"simulating {policies[0].name}"):
-        run = run_policy(workload, cluster, policies[0], options)
-        why = explain(run, job, policies[0])
     names = LogNames(log, workload)
-    facts, *others = account(why, run, policies[0], names)
+    if options.slurm_conf is not None and not policies_given(options):
+        options.change = []
+        ((name, site),) = sites_of(options, log, setting).items()
+        chosen: dict[str, Any] = {key: getattr(options, key) for key in ("estimates", "kill", "seed")}
+        assert site.cluster is not None
+        with progress(f"simulating {name}"):
+            why, reasons = explain_in_queue(workload, site.cluster, site.scheduler, job, **chosen)
+        facts, *others = queue_account(why, reasons, f"Slurm as in {name}", names)
+    else:
+        with progress(f"simulating {policies[0].name}"):
+            run = run_policy(workload, cluster, policies[0], options)
+            why = explain(run, job, policies[0])
+        facts, *others = account(why, run, policies[0], names)
     if len(runs) > 1:
         facts = replace(facts, rows=[("run", _which_run(runs, job, workload, names)), *facts.rows])
     print_blocks(*map(_shown, [facts, *others]))
@@ -139,6 +158,21 @@ _PARTS = (
 """What follows the number of a job that has parts, what such a job is, and what to do."""
 
 
+_TASKS = re.compile(r"(?P<job>\d+)_\[(?P<tasks>[^\]%]*)(%\d+)?\]", re.ASCII)
+"""Tasks of an array in one line, such as 9000_[1-4,7%2]."""
+
+
+def _holds(tasks: str, task: int) -> bool:
+    """Whether a list of tasks such as 1-4,8-16:2 has one."""
+    for part in tasks.split(","):
+        named = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip(), re.ASCII)
+        if named:
+            first, last, step = int(named[1]), int(named[2] or named[1]), int(named[3] or 1)
+            if first <= task <= last and (task - first) % step == 0:
+                return True
+    return False
+
+
 def _absence(accounting: AccountingLog, text: str) -> str:
     """Why an export has no job with this ID that could be explained."""
     from gridsched.account import listed
@@ -151,14 +185,21 @@ def _absence(accounting: AccountingLog, text: str) -> str:
     reasons = [reason for one, reason in absent if one == text]
     if reasons:
         return f"the export has it, left out: {', '.join(dict.fromkeys(reasons))}"
+    number, _, task = text.partition("_")
+    for one, reason in absent:
+        tasks = _TASKS.fullmatch(one)
+        if tasks and tasks["job"] == number and task.isdigit() and _holds(tasks["tasks"], int(task)):
+            return f"the export has it only as one of the tasks {one}, left out: {reason}"
     there = [one.decode("latin-1") for one in accounting.identifiers.tolist()]
     for separator, what, remedy in _PARTS:
         parts = [one for one in there if one.startswith(f"{text}{separator}")]
         idle = [f"{one} ({reason})" for one, reason in absent if one.startswith(f"{text}{separator}")]
+        rest = listed(list(dict.fromkeys(idle)))
         if parts:
-            return f"it is {what}; {remedy}: {listed(list(dict.fromkeys(parts)))}"
+            others = f"; nothing ran of {rest}" if idle else ""
+            return f"it is {what}; {remedy}: {listed(list(dict.fromkeys(parts)))}{others}"
         if idle:
-            return f"it is {what} of which nothing ran: {listed(list(dict.fromkeys(idle)))}"
+            return f"it is {what} of which nothing ran: {rest}"
     return "the export has no such job"
 
 

@@ -21,6 +21,7 @@ from gridsched.cli.options import (
 )
 from gridsched.cli.printing import Times, counts, counts_of, facts_table, jobs, print_blocks, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.cli.sites import add_site_file, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def add(commands: Any) -> None:
         "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --adjust 60 --human",
         "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --calibrate --adjust 60",
         "gridsched forecast SDSC-SP2-1998 --at 10000000 --simulated --job 4711",
+        "gridsched forecast --site our-site.yaml --adjust 60 --human",
         "gridsched forecast queue.txt --processors 512 --history our-export.txt --timezone Europe/Rome",
     )
-    add_trace(parser)
+    add_trace(parser, needed=False)
     group = parser.add_argument_group("forecast")
     group.add_argument(
         "--at",
@@ -96,6 +98,7 @@ def add(commands: Any) -> None:
     )
     add_human(group)
     add_policy(parser, several=False)
+    add_site_file(parser.add_argument_group("site"))
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
@@ -103,11 +106,30 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=_forecast)
 
 
+def _of_site(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Take queue, history and processors from the files of a site; what of it does not count here."""
+    whole = options.trace is None
+    use_site(options)
+    queue = getattr(options, "squeue", None)
+    if whole and queue is not None:
+        options.trace, options.history = str(queue), options.history or options.trace
+    if options.slurm_conf is None or options.processors is not None:
+        return []
+    import gridsched as gs
+
+    cluster = gs.read_slurm_site(options.slurm_conf).cluster
+    if cluster is None:
+        return []
+    options.processors = cluster.processors
+    return [("left out", "nodes, partitions and priorities of Slurm: one pool of processors here")]
+
+
 def _forecast(options: argparse.Namespace) -> None:
     from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import is_queue
     from gridsched.warming import usable_cores
 
+    left = _of_site(options)
     policies = named_policies(options.policy, None)
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: forecast takes one policy")
@@ -140,7 +162,7 @@ def _forecast(options: argparse.Namespace) -> None:
             seed=options.seed,
             threads=usable_cores(),
         )
-    facts = [*_facts(told, workload, notes | _about_size(told, state)), *_aside(state, workload)]
+    facts = [*_facts(told, workload, notes | _about_size(told, state)), *_aside(state, workload), *left]
     print_blocks(facts_table(facts), *_starts(_chosen(told, options), log, options))
 
 

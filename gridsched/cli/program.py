@@ -22,6 +22,7 @@ from gridsched.cli import (
     forecast,
     info,
     simulate,
+    site,
 )
 from gridsched.cli.parsing import Parser
 from gridsched.cli.printing import say, show_warning
@@ -120,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         compare,
         explain,
         forecast,
+        site,
         conformance,
         fetch,
         cache,

@@ -1,34 +1,63 @@
-"""A site as its slurm.conf says, and as it would be with changes of it."""
+"""A site as its files say, and as it would be with changes of its slurm.conf."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gridsched as gs
 from gridsched.cli.logs import Log
-from gridsched.cli.options import names_of_aspects, path, policies_given
+from gridsched.cli.options import names_of_aspects, path
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gridsched.cli.clusters import Setting
+    from gridsched.platform import Cluster
+    from gridsched.policies.local import LocalPolicy
     from gridsched.systems.base import Site
 
 ALL_CHANGES = "all changes"
 
 
-def add_site(group: Any) -> None:
-    """The configuration of a site, and its changes."""
+def add_site_file(group: Any) -> None:
+    """The files of a site, or its configuration alone."""
+    group.add_argument(
+        "--site",
+        type=path,
+        metavar="FILE.yaml",
+        help="files of a site by key: accounting (then give no TRACE), slurm_conf, sacctmgr, qos, sshare, "
+        "squeue, sdiag, time_zone (config/keys/site.md); options go before them",
+    )
     group.add_argument(
         "--slurm-conf",
         type=path,
         metavar="FILE",
-        help="simulate Slurm as configured by this slurm.conf, with its nodes and partitions unless others "
-        "are given; or the output of scontrol show config, which has no nodes",
+        help="the nodes and partitions of this slurm.conf, unless others are given, and its Slurm under "
+        "compare and explain; or the output of scontrol show config, which has no nodes",
     )
+
+
+def add_site(group: Any) -> None:
+    """The files of a site, and changes of its configuration."""
+    add_site_file(group)
+    add_accounts(group)
+    group.add_argument(
+        "--change",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="also simulate a change of the file, such as SchedulerParameters=bf_window=2880 (the other "
+        "options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
+        "each change alone, then all together. Separate keys that only make sense together by spaces",
+    )
+
+
+def add_accounts(group: Any) -> None:
+    """Accounts, qualities of service and usage beside a configuration."""
     group.add_argument(
         "--sacctmgr",
         type=path,
@@ -47,29 +76,30 @@ def add_site(group: Any) -> None:
         metavar="FILE",
         help="usage before the first job, as sshare --all --parsable2 printed it (default: none)",
     )
-    group.add_argument(
-        "--change",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="also simulate a change of the file, such as SchedulerParameters=bf_window=2880 (the other "
-        "options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
-        "each change alone, then all together. Separate keys that only make sense together by spaces",
-    )
 
 
-def check_site(options: argparse.Namespace) -> None:
-    """Refuse options that do not go together."""
+def use_site(options: argparse.Namespace) -> None:
+    """Take from the file of a site what the command line does not say; refuse what does not go together."""
+    if options.site is not None:
+        from gridsched.cli.site_files import FILES, read_site_file
+
+        given = read_site_file(options.site)
+        found = {name: Path(given[name]) if name in FILES else given[name] for name in given}
+        found["trace"] = given["accounting"]
+        for name, value in found.items():
+            if getattr(options, name, None) is None:
+                setattr(options, name, value)
+    if options.trace is None:
+        raise ConfigurationError("name a TRACE, or the files of a site with --site")
     if options.slurm_conf is None:
         for name in ("change", "sacctmgr", "qos", "sshare"):
-            if getattr(options, name):
+            if getattr(options, name, None):
                 raise ConfigurationError(f"--{name}: give the configuration too, with --slurm-conf")
-    if options.slurm_conf is not None and policies_given(options):
-        raise ConfigurationError("--policy and --slurm-conf: give one of the two")
-    if options.slurm_conf is not None and getattr(options, "calibrate", False):
-        raise ConfigurationError(
-            "--calibrate and --slurm-conf: a given configuration is not fitted; leave one out"
-        )
+
+
+def configured(options: argparse.Namespace, log: Log) -> Cluster | None:
+    """The cluster of the configuration; none where none is given, or it has no nodes."""
+    return None if options.slurm_conf is None else site_of(options, log).cluster
 
 
 def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) -> Site:
@@ -77,15 +107,17 @@ def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) 
     return gs.read_slurm_site(
         options.slurm_conf,
         changes=changes,
-        accounts=options.sacctmgr,
-        qualities=options.qos,
-        usage=options.sshare,
+        accounts=getattr(options, "sacctmgr", None),
+        qualities=getattr(options, "qos", None),
+        usage=getattr(options, "sshare", None),
         names=log.names,
     )
 
 
-def sites_of(options: argparse.Namespace, log: Log, setting: Setting) -> dict[str, Site]:
-    """The site as it is, with each change alone, and with all of them, by the names that are shown."""
+def sites_of(
+    options: argparse.Namespace, log: Log, setting: Setting, policies: Sequence[LocalPolicy] = ()
+) -> dict[str, Site]:
+    """The site as it is, with each change alone, with all of them, and under policies, by shown names."""
     changes: list[str] = options.change
     base = site_of(options, log)
     own = base.cluster is not None and setting.cluster.nodes == base.cluster.nodes
@@ -95,7 +127,9 @@ def sites_of(options: argparse.Namespace, log: Log, setting: Setting) -> dict[st
         # contradictions are found before anything runs
         chosen[ALL_CHANGES] = changes
     sites = {name: site_of(options, log, given) for name, given in chosen.items()}
-    return {name: _placed(site, setting, options, own=own) for name, site in sites.items()}
+    placed = {name: _placed(site, setting, options, own=own) for name, site in sites.items()}
+    first = next(iter(placed.values()))
+    return placed | {policy.name: replace(first, scheduler=policy) for policy in policies}
 
 
 def _short(change: str) -> str:
@@ -122,9 +156,11 @@ def _placed(site: Site, setting: Setting, options: argparse.Namespace, *, own: b
 
 
 def told_of(
-    site: Site, aside: Sequence[tuple[str, str]], options: argparse.Namespace
+    sites: Mapping[str, Site], aside: Sequence[tuple[str, str]], setting: Setting, options: argparse.Namespace
 ) -> list[tuple[str, str]]:
-    """What a simulation leaves out, with what it leaves out of the configuration."""
+    """What a simulation leaves out, with what it leaves out of the configurations."""
+    from gridsched.systems.base import Scheduler
+
     assumed = [
         text
         for given, text in (
@@ -133,8 +169,41 @@ def told_of(
         )
         if given is None
     ]
-    shares = ", and ".join(assumed)
-    told = [(word, shares if word == "fair-share" else text) for word, text in aside]
-    told = [(word, text) for word, text in told if text]
-    left = ", ".join(site.not_modelled)
-    return [*told, ("slurm.conf", f"not modelled: {left}")] if left else told
+    known = {
+        "fair-share": ", and ".join(assumed),
+        "memory, GPUs": _allocated(next(iter(sites.values())), setting),
+        **({} if options.qos is None else {"queues, QOS": ""}),
+    }
+    told = [(word, known.get(word, text)) for word, text in aside]
+    told += [(word, known[word]) for word in known if word not in dict(told)]
+    policies = [name for name, site in sites.items() if not isinstance(site.scheduler, Scheduler)]
+    if policies:
+        told.append((", ".join(policies), "on the same nodes, without Slurm's priorities, limits and passes"))
+    left = dict.fromkeys(name for site in sites.values() for name in site.not_modelled)
+    if left:
+        told.append(("slurm.conf", f"not modelled: {', '.join(left)}"))
+    return [(word, text) for word, text in told if text]
+
+
+def _allocated(site: Site, setting: Setting) -> str:
+    """What jobs get of their nodes, as far as the log says what they request."""
+    workload, cluster = setting.workload, setting.cluster
+    scheduler: Any = site.scheduler
+    if not cluster.nodes:
+        return "one pool of processors: memory and GPUs do not count"
+    select = f"SelectType=select/{scheduler.select_type}"
+    if cluster.node_exclusive or scheduler.select_type == "linear":
+        return f"{select}: jobs get whole nodes, with all their memory and GPUs"
+    asked = {
+        "memory": bool((workload.requested_memory > 0).any()),
+        "GPUs": workload.requested_gpus is not None and bool((workload.requested_gpus > 0).any()),
+    }
+    counts = {"memory": scheduler.memory_is_consumed, "GPUs": True}
+    got = ", ".join(["processors", *(name for name, given in asked.items() if given and counts[name])])
+    left = [
+        "memory is no consumable resource (SelectTypeParameters)"
+        if asked["memory"] and not counts["memory"]
+        else "",
+        *(f"the log says nothing of {name}" for name, given in asked.items() if not given),
+    ]
+    return "; ".join(filter(None, [f"{select}: jobs get {got}", *left]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import xarray as xr
@@ -16,7 +16,7 @@ import xarray as xr
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
-from gridsched.policies.local import Conventions
+from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.workloads.table import Workload
@@ -59,6 +59,19 @@ def check_choices(parameters: Any) -> None:
         words = get_args(kind) if get_origin(kind) is Literal else ()
         if words and getattr(parameters, key) not in words:
             raise ConfigurationError(f"{key} is {getattr(parameters, key)!r}; use one of {', '.join(words)}")
+
+
+@dataclass(frozen=True)
+class QueueReason:
+    """A part of a wait [s] as the queue of the real scheduler shows it.
+
+    Its reason, and the jobs that were ahead of it for the same nodes when that began, by index.
+    """
+
+    start: int
+    end: int
+    reason: str
+    ahead: tuple[int, ...]
 
 
 class Scheduler(ABC):
@@ -117,6 +130,16 @@ class Scheduler(ABC):
             If jobs and platform do not go together.
         """
 
+    def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
+        """The schedule, and how the queue of the real scheduler shows a job while it waits.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not known, or jobs and platform do not go together.
+        """
+        raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
+
     def incompatibility(
         self,
         platform: Platform,
@@ -161,6 +184,10 @@ class Scheduler(ABC):
         return xr.Dataset()
 
 
+CONSTRAINT = "constraint "
+"""What stands before a constraint of jobs among what is not modelled of a site."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """A cluster and the scheduler that runs it, as the configuration of the real one says.
@@ -169,12 +196,18 @@ class Site:
     ----------
     cluster : Cluster or None
         The cluster; none where the configuration does not have its nodes.
-    scheduler : Scheduler
-        The scheduler with its parameters.
+    scheduler : Scheduler or LocalPolicy
+        The scheduler with its parameters, or a policy instead of it.
     not_modelled : tuple of str
         What the configuration says and is not modelled, by name.
+    partly : mapping of str to tuple of int
+        Numbers of the partitions to whose jobs it matters, for those that do not matter to all.
+    unchanged : str
+        Why changes of the configuration leave cluster and scheduler as they are; empty if they do not.
     """
 
     cluster: Cluster | None
-    scheduler: Scheduler
+    scheduler: Scheduler | LocalPolicy
     not_modelled: tuple[str, ...] = ()
+    partly: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unchanged: str = ""

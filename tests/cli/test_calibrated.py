@@ -53,13 +53,20 @@ def test_trust_is_said_first(busy: Path, printed: Callable[..., str], tmp_path: 
     assert pd.read_csv(tmp_path / "out" / "calibration_users.csv")["number"].nunique() == 12
 
 
+def test_nodes_are_simulated_and_the_calibration_has_one_pool(
+    busy: Path, printed: Callable[..., str]
+) -> None:
+    text = printed("compare", busy, "--node-type", "4,16", "--calibrate")
+    assert "first on one pool of 64 processors, without nodes:" in text
+    assert row(text, "information used") == ["nodes"]
+    assert row(text, "EASY") == row(printed("compare", busy, "--processors", 64, "--calibrate"), "EASY")
+
+
 def test_what_cannot_be_calibrated_is_one_line(
     busy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "fcfs, ff, easy" in refusal(capsys, "compare", busy, "--policy", "sjbf", "--calibrate")
     assert "--kill" in refusal(capsys, "compare", busy, "--policy", "easy", "--kill", "--calibrate")
-    with_memory = ("--node-type", "2,16", "--calibrate")
-    assert "--without nodes" in refusal(capsys, "compare", busy, "--policy", "easy", *with_memory)
     write_swf(replace(log(600, seed=6), wait_time=np.zeros(600, np.int64)), tmp_path / "calm.swf")
     says(
         refusal(capsys, "compare", tmp_path / "calm.swf", "--policy", "easy", "--calibrate"),

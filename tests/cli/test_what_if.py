@@ -100,6 +100,11 @@ def test_preemption_is_a_change_like_any_other(
         assert compared["scheme"].values.tolist() == schemes
         waits = [float(row(text, scheme)[0]) for scheme in schemes]
         assert waits[2] != waits[4]
+        assert "killed by failing nodes" not in text
+        outcome = {"REQUEUE": "preempted and requeued", "CANCEL": "preempted and cancelled"}[
+            mode[-7:].lstrip("=")
+        ]
+        assert row(text, outcome)[:2] == ["all", "changes"]
     alone = mistake("compare", jobs, "--slurm-conf", conf, "--change", "PreemptMode=REQUEUE")
     assert "PreemptMode is REQUEUE and PreemptType is preempt/none, which contradict each other" in alone
     assert mistake("compare", jobs, "--slurm-conf", conf, "--change", "PreemptMod=REQUEUE").count(
@@ -114,6 +119,41 @@ def test_a_configuration_alone_is_compared_with_the_recorded_waits(
     assert row(text, "recorded")[-1] == "-"
     assert row(text, "ours.conf")[-1] != "-"
     assert "all changes" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "allocated"),
+    [
+        ({}, "SelectType=select/cons_tres: jobs get processors; the log says nothing of memory; "),
+        ({"cons_tres": "linear"}, "SelectType=select/linear: jobs get whole nodes, with all their memory"),
+    ],
+)
+def test_what_jobs_get_follows_from_the_select_type(
+    changes: dict[str, str], allocated: str, jobs: Path, conf: Path, printed: Callable[..., str]
+) -> None:
+    text = conf.read_text()
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    conf.write_text(text, encoding="utf-8")
+    found = printed("compare", jobs, "--slurm-conf", conf)
+    assert allocated in found
+    assert "only processors are allocated" not in found
+
+
+def test_policies_run_on_the_nodes_of_the_configuration(
+    jobs: Path, conf: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    folder = tmp_path / "out"
+    text = printed("compare", jobs, "--slurm-conf", conf, "--policy", "sjbf,conservative", "--out", folder)
+    compared = results.read(folder / "compare.nc")
+    assert compared["scheme"].values.tolist() == ["recorded", "ours.conf", "sjbf", "conservative"]
+    assert compared.attrs["reference"] == "ours.conf"
+    workload = gs.clean(gs.read_sacct(jobs, cancelled="wait"))
+    site = gs.read_slurm_site(conf, names={"partition": ["batch", "fat"]})
+    run = gs.simulate(workload, site.cluster, "conservative")
+    mean = float((run["start_time"] - run["submit_time"]).mean())
+    assert float(compared["wait_time_mean"].sel(scheme="conservative")) == pytest.approx(mean)
+    assert "without Slurm's priorities" in text
 
 
 def test_the_cluster_of_options_goes_before_that_of_the_file(
@@ -136,9 +176,8 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
         ("--sacctmgr dump.cfg", "--sacctmgr: give the configuration too"),
         ("--slurm-conf missing.conf", "missing.conf: no such file"),
         ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: no such file"),
-        ("--slurm-conf {conf} --policy easy", "--policy and --slurm-conf: give one of the two"),
         ("--slurm-conf {conf} --change Nonsense=1", "change 'Nonsense=1': unknown key Nonsense"),
-        ("--slurm-conf {conf} --change Licenses=a:1", "Licenses=a:1 changes nothing"),
+        ("--slurm-conf {conf} --change Licenses=a:1", "changes nothing: Licenses is not modelled"),
         ("--slurm-conf {conf} --overrun increments", "slurm cannot schedule this"),
         (
             "--slurm-conf {conf} --change PriorityWeightAge=1 --change PriorityWeightAge=2",

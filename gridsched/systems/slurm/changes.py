@@ -73,6 +73,19 @@ def with_changes(lines: Iterable[Line], changes: Sequence[str]) -> list[Line]:
     return changed
 
 
+def names_in(change: str) -> list[tuple[str, str]]:
+    """What a change names: a "key", an "option" of SchedulerParameters, or a key of a "partition"."""
+    found = []
+    for key, value in _settings(change, f"change {change!r}"):
+        if key.lower() == _OPTIONS:
+            found += [("option", option) for option in _options(value)]
+        elif key.lower() == _PARTITION:
+            found += [("partition", pair.partition("=")[0]) for pair in value.split()[1:]]
+        else:
+            found.append(("key", key))
+    return found
+
+
 def _settings(change: str, where: str) -> list[tuple[str, str]]:
     """Keys and values of a change; what belongs to a partition stays together."""
     whole = change.partition("=")[0].strip().lower() in (_PARTITION, _NODE)

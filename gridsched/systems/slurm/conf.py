@@ -31,7 +31,7 @@ _MODELLED = words(
     "AccountingStorageEnforce Licenses NodeName PartitionName"
 )
 
-_CHANGES_SCHEDULES = words(
+CHANGES_SCHEDULES = words(
     "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
     "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
     "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins MaxJobCount MaxMemPerNode "
@@ -42,7 +42,7 @@ _CHANGES_SCHEDULES = words(
     "SuspendTime TopologyParam TopologyPlugin VSizeFactor CoreSpecPlugin MaxArraySize"
 )
 
-_ADMINISTRATION = words(
+ADMINISTRATION = words(
     "AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost "
     "AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES "
     "AccountingStorageType AccountingStorageUser AccountingStoreFlags AccountingStorageLoc "
@@ -75,7 +75,7 @@ _ADMINISTRATION = words(
     "X11Parameters"
 )
 
-_KEYS = {key.lower(): key for key in (*_MODELLED, *_CHANGES_SCHEDULES, *_ADMINISTRATION)}
+_KEYS = {key.lower(): key for key in (*_MODELLED, *CHANGES_SCHEDULES, *ADMINISTRATION)}
 
 _WHOLE = words(
     "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start "
@@ -84,7 +84,7 @@ _WHOLE = words(
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
-_NO_EFFECT = words(
+NO_EFFECT = words(
     "bf_continue bf_yield_interval bf_yield_sleep bf_max_time bf_yield_rpc_cnt "
     "bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt nohold_on_prolog_fail "
     "build_queue_timeout enable_job_state_cache spec_cores_first max_script_size "
@@ -97,7 +97,7 @@ here: a pass takes no time, and happens at one instant."""
 _PREEMPTION = words("preempt_strict_order preempt_reorder_count preempt_youngest_first")
 """SchedulerParameters about preemption, which PreemptParameters has too."""
 
-_OTHERS = words(
+OTHERS = words(
     "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
     "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
     "bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
@@ -111,7 +111,7 @@ _OTHERS = words(
     "bf_qos_reserve"
 )
 
-_OPTIONS = {name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, *_PREEMPTION, *ALIASES)}
+_OPTIONS = {name.lower(): name for name in (*_WHOLE, *NO_EFFECT, *OTHERS, *_PREEMPTION, *ALIASES)}
 """All options of SchedulerParameters, by their names in small letters."""
 
 _WEIGHTS = {
@@ -268,12 +268,12 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     lines = 0
     of_partitions: list[tuple[str, dict[str, str]]] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
-    for where, text in with_changes(_lines(path), changes):
+    for where, text in with_changes(lines_of(path), changes):
         key, _, value = text.partition("=")
         name = re.sub(r"\[\d+\]$", "", key.strip()).lower()
         value = value.strip()
         if name in defaults:
-            line = _pairs(text, where)
+            line = pairs_of(text, where)
             if line[name].upper() == "DEFAULT":
                 defaults[name] |= line
             elif name == "nodename":
@@ -283,7 +283,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             else:
                 of_partitions.append((where, defaults[name] | line))
         elif name == "nodeset":
-            line = _pairs(text, where)
+            line = pairs_of(text, where)
             node_sets[line[name]] = where, line
         elif name in _OPTIONS:
             raise ConfigurationError(
@@ -309,7 +309,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         )
     parameters = _parameters(found)
     _check_partitions(partitions, str(path))
-    for key in sorted(_CHANGES_SCHEDULES):
+    for key in sorted(CHANGES_SCHEDULES):
         if found.text(key) and _is_set(key, found.text(key)):
             found.left.append(key)
     return SlurmConfiguration(
@@ -358,7 +358,7 @@ def _is_set(key: str, text: str) -> bool:
     return text.lower().split()[0] not in _OFF.get(key.lower(), ())
 
 
-def _lines(path: str | Path) -> Iterable[tuple[str, str]]:
+def lines_of(path: str | Path) -> Iterable[tuple[str, str]]:
     """Lines with their place, with those of included files in place."""
     return _with_included(path, Path(path).parent, (), {})
 
@@ -402,7 +402,7 @@ def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
             yield f"{path}:{place}", text
 
 
-def _pairs(text: str, where: str) -> dict[str, str]:
+def pairs_of(text: str, where: str) -> dict[str, str]:
     """Keys and values of a line of a node or a partition, keys in small letters."""
     pairs = {}
     for piece in re.findall(r'(?:[^\s"]|"[^"]*")+', text):
@@ -468,7 +468,7 @@ _PARTITION_KEYS = words(
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
     "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos"
 )
-_PARTITION_OTHERS = words(
+PARTITION_OTHERS = words(
     "minnodes maxnodes allowgroups allowaccounts "
     "allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
@@ -492,7 +492,7 @@ def _partition_of(
     sets: Mapping[str, list[str]],
     left: list[str],
 ) -> SlurmPartition:
-    left += _not_modelled(line, "partition", _PARTITION_KEYS, _PARTITION_OTHERS, where)
+    left += _not_modelled(line, "partition", _PARTITION_KEYS, PARTITION_OTHERS, where)
     name = line["partitionname"]
     wanted = line.get("nodes", "ALL")
     listed = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
@@ -722,6 +722,6 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
                 f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, _OPTIONS)}; "
                 "correct or remove it"
             )
-        elif key not in _PREEMPTION and key not in {name.lower() for name in _NO_EFFECT}:
+        elif key not in _PREEMPTION and key not in {name.lower() for name in NO_EFFECT}:
             found.left.append(f"SchedulerParameters={key}")
     return parameters

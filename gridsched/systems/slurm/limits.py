@@ -40,6 +40,9 @@ class LimitsOfJobs:
         Seconds of the resource of each row that were used before.
     keeps : bool[...]
         Rows of which what was used does not decay.
+    keys : list of tuple of str
+        What each row is: "qos", its name, whose jobs count together, and their name; or "association",
+        account, user, and whose jobs count together; and what is limited.
     """
 
     rows: list[dict[str, int]]
@@ -47,6 +50,7 @@ class LimitsOfJobs:
     own: dict[str, NDArray[np.float64]]
     spent: NDArray[np.float64]
     keeps: NDArray[np.bool_]
+    keys: list[tuple[str, ...]]
 
     @property
     def has_minutes(self) -> bool:
@@ -156,6 +160,7 @@ def limits_of_jobs(
         own={what: values[which] for what, values in own.items()},
         spent=np.array(spent, np.float64),
         keeps=np.array(keeps, np.bool_),
+        keys=list(places),
     )
 
 

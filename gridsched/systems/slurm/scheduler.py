@@ -24,7 +24,7 @@ from gridsched.engine.records import RecordArray
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, Schedule, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import QueueReason, Scheduler
 from gridsched.systems.job_outcomes import JobOutcome, outcome_variables
 from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import ROOT, Accounting, Association, Owner, usage_factors
@@ -230,8 +230,18 @@ class Slurm(SlurmParameters, Scheduler):
             )
         jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=preemption, minutes=minutes))
         priorities = self._priorities(workload, cluster, owners, jobs, resets)
-        controller = Controller(jobs.machine, jobs.tickets, self, priorities)
+        controller = self._controller(jobs, owners, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def _controller(self, jobs: ClusterJobs, owners: Sequence[Owner], priorities: Priorities) -> Controller:
+        """The controller of the jobs of a cluster."""
+        return Controller(jobs.machine, jobs.tickets, self, priorities)
+
+    def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
+        """The schedule of one cluster, with the reasons of a job as `squeue` shows them."""
+        from gridsched.systems.slurm.reasons import watched
+
+        return watched(self, submission, job)
 
     def _priorities(
         self,

@@ -10,13 +10,41 @@ from pathlib import Path
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeType, Partition, nodes_with
 from gridsched.platform import Cluster
-from gridsched.systems.base import Site
-from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage
-from gridsched.systems.slurm.conf import SlurmConfiguration, SlurmPartition, read_configuration
+from gridsched.systems.base import CONSTRAINT, Site
+from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, words
+from gridsched.systems.slurm.changes import names_in
+from gridsched.systems.slurm.conf import (
+    ADMINISTRATION,
+    CHANGES_SCHEDULES,
+    NO_EFFECT,
+    OTHERS,
+    PARTITION_OTHERS,
+    SlurmConfiguration,
+    SlurmPartition,
+    lines_of,
+    pairs_of,
+    read_configuration,
+)
 from gridsched.systems.slurm.scheduler import Slurm
 
 _NO_NUMBER = 1_000_000
 """From here on partitions are numbered that no job of a log has."""
+
+_NOT_MODELLED = {
+    "key": CHANGES_SCHEDULES | {"Licenses"},
+    "option": OTHERS,
+    "partition": PARTITION_OTHERS,
+}
+"""What can change a schedule and is not modelled for the jobs of a log, by what a change names."""
+
+_WITHOUT_EFFECT = {
+    "key": ADMINISTRATION,
+    "option": NO_EFFECT,
+    "partition": words(
+        "defaulttime defmempercpu defmempernode alloc allocnodes hidden rootonly reqresv disablerootjobs"
+    ),
+}
+"""What does not change when the jobs of a log start here, by what a change names."""
 
 _NO_MEMORY = 1
 """RealMemory [MiB] of a node that does not say how much it has."""
@@ -87,8 +115,9 @@ def read_slurm_site(
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
     if read.licences:
         left.append("Licenses")  # logs do not say which of them jobs ask for
+    unchanged = _why_unchanged(configuration, read, changes)
     if not read.nodes:
-        return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left))
+        return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left), unchanged=unchanged)
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)
     numbers = _numbers([partition.name for partition in ordered], names.get("partition", ()))
     exclusive = [partition.exclusive for partition in ordered]
@@ -120,7 +149,44 @@ def read_slurm_site(
             or None,
         ),
         not_modelled=tuple(left),
+        partly=_partly(configuration, left, dict(zip([each.name for each in ordered], numbers, strict=True))),
+        unchanged=unchanged,
     )
+
+
+def _partly(
+    configuration: str | Path, left: Sequence[str], numbers: Mapping[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """Partitions whose lines have what is not modelled, by its name."""
+    defaults: dict[str, str] = {}
+    found: dict[str, list[int]] = {}
+    for where, text in lines_of(configuration):
+        line = pairs_of(text, where) if text.lower().startswith("partitionname") else {}
+        name = line.get("partitionname", "")
+        if name.upper() == "DEFAULT":
+            defaults |= line
+        for key in {**defaults, **line} if name in numbers else ():
+            found.setdefault(f"PartitionName {key}", []).append(numbers[name])
+    return {name: tuple(found[name]) for name in left if name in found}
+
+
+def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes: Sequence[str]) -> str:
+    """Why changes leave what is read of a configuration as it is; nothing if they do not."""
+    before = replace(
+        read_configuration(configuration), not_modelled=read.not_modelled, licences=read.licences
+    )
+    if not changes or before != read:
+        return ""
+    rest = [each for change in changes for each in names_in(change)]
+    why = []
+    for known, text in ((_NOT_MODELLED, "not modelled"), (_WITHOUT_EFFECT, "without effect on starts here")):
+        found = [each for each in rest if each[1].lower() in {key.lower() for key in known[each[0]]}]
+        rest = [each for each in rest if each not in found]
+        if found:
+            why.append(f"{', '.join(name for _, name in found)} {'is' if len(found) == 1 else 'are'} {text}")
+    if rest:
+        why.append(f"{', '.join(name for _, name in rest)}: the configuration says so already")
+    return "; ".join(why)
 
 
 def _number(name: str, known: Sequence[str]) -> int | None:
@@ -194,7 +260,7 @@ def _constraints(texts: Sequence[str], left: list[str]) -> dict[int, str]:
         try:
             nodes_with(text, [()])
         except ConfigurationError:
-            left.append(f"constraint {text}")
+            left.append(f"{CONSTRAINT}{text}")
         else:
             known[number] = text
     return known

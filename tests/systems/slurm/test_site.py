@@ -174,18 +174,35 @@ def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reaso
         site(tmp_path, *changes)
 
 
-def test_a_change_without_effect_is_refused(tmp_path: Path) -> None:
-    base = site(tmp_path)
-    without_effect = (
-        "SchedulerParameters=bf_interval=60",
-        "SchedulerParameters=bf_max_time=5",
-        "FirstJobId=2",
-    )
-    for sites, reason in (
-        *(({"now": base, each: site(tmp_path, each)}, "changes nothing") for each in without_effect),
-        ({"now": Site(cluster=None, scheduler=Slurm())}, "has no nodes"),
-        ({}, "no site"),
-    ):
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("SchedulerParameters=bf_interval=60", "bf_interval: the configuration says so already"),
+        ("PartitionName=batch MaxTime=24:00:00", "MaxTime: the configuration says so already"),
+        ("SchedulerParameters=bf_max_time=5", "bf_max_time is without effect on starts here"),
+        ("FirstJobId=2", "FirstJobId is without effect on starts here"),
+        ("PartitionName=batch MaxCPUsPerNode=2", "MaxCPUsPerNode is not modelled"),
+        (
+            "SchedulerParameters=bf_busy_nodes,bf_licenses,bf_interval=60",
+            "bf_busy_nodes, bf_licenses are not modelled; bf_interval: the configuration says so already",
+        ),
+    ],
+)
+def test_a_change_without_effect_is_refused_with_its_reason(tmp_path: Path, change: str, reason: str) -> None:
+    changed = site(tmp_path, change)
+    assert changed.unchanged == reason
+    with refused(f"changed changes nothing: {reason}"):
+        gs.what_if(mixed(3), {"now": site(tmp_path), "changed": changed})
+
+
+def test_a_change_with_effect_has_no_such_reason(tmp_path: Path) -> None:
+    for change in ("SchedulerParameters=bf_interval=61,bf_busy_nodes", "PartitionName=batch MaxTime=1"):
+        assert not site(tmp_path, change).unchanged
+
+
+def test_sites_that_cannot_be_compared(tmp_path: Path) -> None:
+    none = {"now": Site(cluster=None, scheduler=Slurm())}
+    for sites, reason in ((none, "has no nodes"), ({}, "no site")):
         with refused(reason):
             gs.what_if(mixed(3), sites)
 

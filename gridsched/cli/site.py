@@ -1,0 +1,276 @@
+"""`gridsched site check`: what is read of the files of a site, and how much of the load the rest touches."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gridsched as gs
+from gridsched.cli.logs import Log, moment, read_log
+from gridsched.cli.options import add_command, path
+from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
+from gridsched.errors import ConfigurationError
+from gridsched.io import read_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gridsched.systems.base import Site
+    from gridsched.workloads import Workload
+
+    Mask = NDArray[np.bool_]
+
+_HOUR = 3600
+
+_WITHOUT = {
+    "time_zone": "times are read as UTC",
+    "slurm_conf": "nodes are those of the column NodeList, and compare has policies instead of Slurm",
+    "sacctmgr": "every account and user has one share, and no limits",
+    "qos": "no quality of service has limits or priorities",
+    "sshare": "nothing was used before the first job",
+    "squeue": "forecast needs --at, a time of the log",
+    "sdiag": "how long passes take is not known",
+}
+"""What is assumed without a key."""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "site",
+        "Check the files of a Slurm site that compare, explain and forecast take with --site: what is read, "
+        "what is missing, what is not modelled, and how much of the load that touches.",
+        "gridsched site check our-site.yaml",
+        "gridsched compare --site our-site.yaml --change SchedulerParameters=bf_window=2880",
+    )
+    parser.add_argument("action", nargs="?", choices=("check",), default="check", metavar="check")
+    parser.add_argument(
+        "file", type=path, metavar="FILE.yaml", help="files of the site by key (config/keys/site.md)"
+    )
+    parser.set_defaults(command=_check)
+
+
+def _check(options: argparse.Namespace) -> None:
+    from gridsched.cli.requests import COMMAND_LINE
+    from gridsched.cli.site_files import read_site_file
+
+    given = read_site_file(options.file)
+    reading = argparse.Namespace(
+        trace=given["accounting"],
+        time_zone=given.get("time_zone"),
+        **dict.fromkeys(("format", "extra_fields", "unit", "begin")),
+    )
+    log = read_log(reading)
+    if log.accounting is None:
+        raise ConfigurationError(f"{options.file}: accounting: {log.path} is no export of sacct; name one")
+    site = None
+    if "slurm_conf" in given:
+        site = gs.read_slurm_site(
+            given["slurm_conf"],
+            accounts=given.get("sacctmgr"),
+            qualities=given.get("qos"),
+            usage=given.get("sshare"),
+            names=log.names,
+        )
+    else:
+        for name in ("sacctmgr", "qos", "sshare"):
+            if name in given:
+                raise ConfigurationError(f"{options.file}: {name}: give slurm_conf too")
+    with progress(f"reading requests of {log.path.name}"):
+        touched, lines = _touched(log, site)
+    missing = [(name, text) for name, text in _WITHOUT.items() if name not in given]
+    if not lines:
+        missing.append((COMMAND_LINE, "no such column: what jobs request beside their size is not known"))
+    print_blocks(
+        "Read:",
+        facts_table([(name, printable(text)) for name, text in _read(given, log, site)]),
+        *(("Not given:", facts_table(missing)) if missing else ()),
+        *_load(touched, log.workload),
+        *_left(site, log),
+    )
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def _read(given: Mapping[str, str], log: Log, site: Site | None) -> Iterator[tuple[str, str]]:
+    """What each file has."""
+    from gridsched.cli.site_files import SiteConfig
+
+    for name in SiteConfig.model_fields:
+        if name in given:
+            found = {
+                "accounting": lambda: _jobs(log.workload),
+                "time_zone": lambda: given["time_zone"],
+                "slurm_conf": lambda: _configuration(site),
+                "squeue": lambda: _queue(Path(given["squeue"])),
+                "sdiag": lambda: _passes(Path(given["sdiag"])),
+            }.get(name, lambda name=name: _accounting(site, name))()
+            yield name, found
+
+
+def _jobs(workload: Workload) -> str:
+    first, last = (moment(workload, int(workload.submit_time[place])) for place in (0, -1))
+    left = sum(workload.left_out.values())
+    told = f"; {left:,} lines left out, see gridsched info" if left else ""
+    return f"{len(workload):,} jobs submitted from {first} to {last}{told}"
+
+
+def _configuration(site: Site | None) -> str:
+    if site is None or site.cluster is None:
+        return "no nodes; those of the column NodeList are used"
+    cluster = site.cluster
+    names = ", ".join(partition.label for partition in cluster.partitions)
+    return f"{len(cluster.node_names):,} nodes, {cluster.processors:,} processors; partitions {names}"
+
+
+def _accounting(site: Site | None, name: str) -> str:
+    """How much of accounts, qualities of service or usage there is."""
+    known: Any = getattr(None if site is None else site.scheduler, "accounting", None)
+    if name == "sacctmgr":
+        users = sum(bool(each.user) for each in known.associations)
+        return f"{len(known.associations) - users:,} accounts, {users:,} users in them"
+    if name == "qos":
+        return f"{len(known.qualities):,} qualities of service"
+    return f"usage of {len(known.usage):,} users in accounts"
+
+
+def _queue(file: Path) -> str:
+    """How many jobs run and wait."""
+    from gridsched.forecasting.queues import COLUMNS, is_queue
+
+    if not is_queue(file):
+        raise ConfigurationError(
+            f'{file}: no queue; print it with squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V" (docs/forecast.md)'
+        )
+    first, *lines = filter(str.strip, read_text(file).splitlines())
+    delimiter = "|" if "|" in first else ","
+    names = [name.strip().lower() for name in first.split(delimiter)]
+    place = next(names.index(name) for name in COLUMNS["state"] if name in names)
+    states = [
+        line.split(delimiter)[place].strip().lower() for line in lines if line.count(delimiter) >= place
+    ]
+    runs, waits = (sum(state in kind for state in states) for kind in (("running", "r"), ("pending", "pd")))
+    return f"{runs:,} lines of running jobs, {waits:,} of waiting ones"
+
+
+_PASSES = {
+    "cycles": r"Total cycles:\s*(\d+)",
+    "mean": r"Mean cycle:\s*(\d+)",
+    "longest": r"Max cycle:\s*(\d+)",
+    "depth": r"Depth Mean \(try depth\):\s*(\d+)",
+    "queue": r"Queue length mean:\s*(\d+)",
+}
+"""Statistics of the backfill scheduler in the output of sdiag; times are microseconds."""
+
+
+def _passes(file: Path) -> str:
+    """How long passes of the backfill scheduler take, and how far they come."""
+    text = read_text(file).partition("Backfilling stats")[2]
+    found = {name: re.search(pattern, text) for name, pattern in _PASSES.items()}
+    number = {name: int(match[1]) for name, match in found.items() if match}
+    if not {"cycles", "mean"} <= set(number):
+        raise ConfigurationError(f"{file}: no backfilling stats with cycles; give what sdiag printed")
+    told = f"{number['cycles']:,} backfill passes, {number['mean'] / 1e6:,.3g} s on average"
+    if "longest" in number:
+        told += f", at most {number['longest'] / 1e6:,.3g} s"
+    if {"depth", "queue"} <= set(number):
+        told += f"; {number['depth']:,} jobs tested of {number['queue']:,} in the queue"
+    return f"{told}; simulated passes take no time"
+
+
+# --- what that touches ----------------------------------------------------------------------------
+
+
+def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
+    """Jobs that something touches which is not modelled, by what it is; whether command lines are known."""
+    import numpy as np
+
+    from gridsched.cli.requests import LICENCES, requests_of
+    from gridsched.systems.base import CONSTRAINT
+    from gridsched.traces._slurm_nodes import has_nodes, node_names
+
+    assert log.accounting is not None
+    workload = log.workload
+    whole = site is not None and (
+        getattr(site.scheduler, "select_type", "") == "linear"
+        or (site.cluster is not None and site.cluster.node_exclusive)
+    )
+    found, lines = requests_of(log.path, log.accounting, whole_nodes=whole)
+    if site is None:
+        return found, lines
+    if site.cluster is not None:
+        known = [partition.number for partition in site.cluster.partitions]
+        first = site.cluster.partitions[0].label if known else ""
+        found[f"partitions that slurm.conf does not have: taken as {first}"] = ~np.isin(
+            workload.partition, known
+        )
+        nodes, lists = set(site.cluster.node_names), log.accounting.node_lists
+        strange = [has_nodes(text.encode()) and not nodes.issuperset(node_names(text)) for text in lists]
+        # the last place is that of jobs without a list
+        found["ran on nodes that slurm.conf does not have"] = np.array([*strange, False])[
+            log.accounting.node_list
+        ]
+    accounting: Any = getattr(site.scheduler, "accounting", None)
+    if accounting is not None:
+        pairs = {(each.account, each.user) for each in accounting.associations}
+        owners = zip(workload.group.tolist(), workload.user.tolist(), strict=True)
+        found["users or accounts that sacctmgr does not have: one share, no limits"] = np.array(
+            [(str(group), str(user)) not in pairs for group, user in owners], np.bool_
+        )
+        if accounting.qualities:
+            names = [int(name) for name in accounting.qualities if name.isdigit()]
+            found["qualities of service that qos does not have"] = ~np.isin(workload.queue, names)
+    for name in site.not_modelled:
+        if name in site.partly:
+            found[f"slurm.conf: {name}"] = np.isin(workload.partition, site.partly[name])
+        elif name == "Licenses":
+            found["slurm.conf: Licenses"] = found.get(LICENCES, np.zeros(len(workload), np.bool_))
+        elif name.startswith(CONSTRAINT) and workload.constraint is not None:
+            number = log.names["constraint"].index(name.removeprefix(CONSTRAINT))
+            found[name] = workload.constraint == number
+    return {name: mask for name, mask in found.items() if mask.any()}, lines
+
+
+def _load(touched: Mapping[str, Mask], workload: Workload) -> list[Any]:
+    """Table of what is not modelled, with the load that it touches."""
+    import numpy as np
+
+    if not touched:
+        return ["No job is known to need anything that is not modelled."]
+    work = workload.processors * np.maximum(workload.run_time, 0).astype(np.float64)
+    rows = [
+        (
+            name,
+            f"{int(mask.sum()):,}",
+            f"{mask.mean():.1%}",
+            f"{work[mask].sum() / _HOUR:,.1f}",
+            f"{work[mask].sum() / max(work.sum(), 1):.1%}",
+        )
+        for name, mask in sorted(touched.items(), key=lambda each: -work[each[1]].sum())
+    ]
+    return [
+        "Not modelled, or not as on the site, with the jobs that it touches:",
+        table(["what", "jobs", "of all", "processor-hours", "of all"], rows),
+    ]
+
+
+def _left(site: Site | None, log: Log) -> list[Any]:
+    """What the configuration says, is not modelled and may touch any job."""
+    from gridsched.systems.base import CONSTRAINT
+
+    left = (
+        []
+        if site is None
+        else [
+            name
+            for name in site.not_modelled
+            if name not in (*site.partly, "Licenses") and not name.startswith(CONSTRAINT)
+        ]
+    )
+    return [f"Not modelled of slurm.conf and accounts, may touch any job: {', '.join(left)}."] if left else []

@@ -1,0 +1,206 @@
+"""The files of a site: named once, taken by the commands, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gridsched.cli.requests import options_of
+from tests.support.logs import row
+from tests.traces.test_sacct import COLUMNS, export, line
+
+CONF = """\
+SelectType=select/cons_tres
+Licenses=matlab:2
+NodeName=n[1-4] CPUs=4 Weight=2 CoreSpecCount=1
+PartitionName=batch Nodes=n[1-4] Default=YES
+PartitionName=fat Nodes=n[1-2] PriorityTier=2 MaxNodes=2
+"""
+DUMP = """\
+Cluster - 'lab':Fairshare=1
+Parent - 'root'
+Account - 'maths':Fairshare=3
+Parent - 'maths'
+User - 'ada':DefaultAccount='maths':Fairshare=1
+"""
+QOS = "Name|Priority|UsageFactor|MaxJobsPU|MaxWall\nnormal|0|1.0||\n"
+SSHARE = "Account|User|RawUsage\nroot||90\n maths||90\n  maths|ada|90\n"
+QUEUE = "JOBID|STATE|TIME|CPUS|TIME_LIMIT|USER\n90|RUNNING|1:00|8|30:00|ada\n91|PENDING|0:00|12|10:00|eve\n"
+SDIAG = """\
+Main schedule statistics (microseconds):
+\tTotal cycles: 9
+\tMean cycle:   9
+Backfilling stats
+\tTotal cycles: 120
+\tMax cycle:  18000
+\tMean cycle: 2000
+\tDepth Mean (try depth): 13
+\tQueue length mean: 15
+"""
+REQUESTS = [
+    "sbatch job.sh -L no-option-of-sbatch",
+    "sbatch -p batch,fat --parsable job.sh",
+    "sbatch --licenses=matlab:1 job.sh",
+    "sbatch --exclusive -Cfast -a 0-9%3 job.sh",
+]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Files in a folder of their own, of 24 jobs of which a quarter requests something each."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    rows = [
+        line(
+            number,
+            User="eve" if number == 4 else "ada",
+            Partition=["batch", "fat", "old"][number % 3 if number < 4 else 0],
+            AllocCPUS=[2, 16, 4][number % 3],
+            ReqCPUS=[2, 16, 4][number % 3],
+            AllocTRES=["cpu=2,node=1", "cpu=16,node=4", "cpu=4,node=1"][number % 3],
+            Submit=f"2024-05-01T10:{number:02d}:00",
+            Eligible=f"2024-05-01T10:{number:02d}:00",
+            Start=f"2024-05-01T10:{number + 1:02d}:00",
+            End=f"2024-05-01T10:{number + 11:02d}:00",
+        )
+        + f"|{'n[3-5]' if number == 2 else 'n[1-4]'}|{REQUESTS[number % 4]}"
+        for number in range(1, 25)
+    ]
+    export(folder, *rows, header=f"{COLUMNS}|NodeList|SubmitLine", name="jobs.txt")
+    files = {"slurm_conf": CONF, "sacctmgr": DUMP, "qos": QOS, "sshare": SSHARE, "sdiag": SDIAG}
+    keys = ["accounting: files/jobs.txt", "time_zone: Europe/Rome"]
+    for name, text in (files | {"squeue": QUEUE}).items():
+        (folder / name).write_text(text, encoding="utf-8")
+        keys.append(f"{name}: files/{name}")
+    path = tmp_path / "our-site.yaml"
+    path.write_text("\n".join(keys), encoding="utf-8")
+    return path
+
+
+def test_the_file_stands_for_the_options(
+    site: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path.parent)
+    folder = site.parent / "files"
+    options = ["--timezone", "Europe/Rome", "--slurm-conf", folder / "slurm_conf"]
+    accounts = [part for name in ("sacctmgr", "qos", "sshare") for part in (f"--{name}", folder / name)]
+    change = ["--change", "SchedulerParameters=bf_interval=300"]
+    whole = printed("compare", folder / "jobs.txt", *options, *accounts, *change)
+    assert printed("compare", "--site", site, *change) == whole
+    assert row(whole, "slurm_conf")[0].isdigit()
+    told = printed("explain", folder / "jobs.txt", "8", *options, "--policy", "conservative")
+    assert printed("explain", "8", "--site", site, "--policy", "conservative") == told
+    assert row(told, "on")[0].strip(",") in ("n1", "n2", "n3", "n4")
+
+
+def test_a_job_is_explained_as_the_queue_of_slurm_would(site: Path, printed: Callable[..., str]) -> None:
+    text = printed("explain", "8", "--site", site)
+    assert row(text, "scheduler") == ["Slurm", "as", "in", "slurm_conf"]
+    assert row(text, "started by")[0] == "the"
+    assert row(text, "Priority")[0].isdigit()
+    assert "ahead of it in its partition then" in text
+    assert "Who had its place:" in text
+
+
+def test_options_go_before_the_file(site: Path, printed: Callable[..., str]) -> None:
+    assert "CEST" in printed("explain", "8", "--site", site)
+    assert "UTC" in printed("explain", "8", "--site", site, "--timezone", "UTC")
+    other = export(site.parent, line(70), name="other.txt")
+    assert printed("explain", other, "70", "--site", site).split()[1:5] == ["70", "of", "user", "ada"]
+
+
+def test_a_forecast_of_the_queue_of_the_site(site: Path, printed: Callable[..., str]) -> None:
+    text = printed("forecast", "--site", site, "--futures", 5)
+    assert row(text, "cluster")[:4] == ["8", "of", "16", "processors"]
+    assert row(text, "91")[:2] == ["eve", "12"]
+    assert row(text, "left out")[0] == "nodes"
+    past = printed(
+        "forecast", site.parent / "files" / "jobs.txt", "--site", site, "--at", "2024-05-01T10:20:00"
+    )
+    assert row(past, "time")[:2] == ["2024-05-01", "10:20:00"]
+
+
+def test_the_check_says_what_is_read_and_what_the_rest_touches(
+    site: Path, printed: Callable[..., str]
+) -> None:
+    text = printed("site", "check", site)
+    assert printed("site", site) == text
+    for name, cells in {
+        "accounting": ["24", "jobs"],
+        "slurm_conf": ["4", "nodes", "16", "processors;"],
+        "sacctmgr": ["2", "accounts", "1", "users"],
+        "qos": ["1", "qualities"],
+        "sshare": ["usage", "of", "1"],
+        "squeue": ["1", "lines", "of", "running"],
+        "sdiag": ["120", "backfill", "passes", "0.002", "s"],
+        "several partitions": ["6", "25.0%"],
+        "licences": ["6", "25.0%"],
+        "slurm.conf: Licenses": ["6", "25.0%"],
+        "whole nodes (--exclusive)": ["6", "25.0%"],
+        "features (--constraint) without the column Constraints": ["6", "25.0%"],
+        "limits of job arrays (%)": ["6", "25.0%"],
+        "slurm.conf: PartitionName maxnodes": ["1", "4.2%"],
+        "ran on nodes that slurm.conf does not have": ["1", "4.2%"],
+        "partitions that slurm.conf does not have: taken as batch": ["1", "4.2%"],
+        "users or accounts that sacctmgr does not have: one share no limits": ["1", "4.2%"],
+    }.items():
+        assert (
+            row(text.replace("share, no", "share no").replace("), without", ") without"), name)[: len(cells)]
+            == cells
+        ), name
+    assert "Not given" not in text
+    assert "may touch any job: NodeName corespeccount." in text
+    work = sum(10 * [2, 16, 4][number % 3] for number in range(1, 25))
+    several = sum(10 * [2, 16, 4][number % 3] for number in range(1, 25) if number % 4 == 1)
+    assert row(text, "several partitions")[2:] == [f"{several / 60:.1f}", f"{several / work:.1%}"]
+
+
+def test_what_is_not_given_is_said(site: Path, printed: Callable[..., str]) -> None:
+    export(site.parent, line(1), name="plain.txt")
+    site.write_text("accounting: plain.txt\n", encoding="utf-8")
+    text = printed("site", "check", site)
+    for name in ("time_zone", "slurm_conf", "sacctmgr", "qos", "sshare", "squeue", "sdiag", "SubmitLine"):
+        assert row(text, name), name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("sacctmgr:", "sacctmgrr:", "our-site.yaml: sacctmgrr: unknown key; did you mean sacctmgr?"),
+        ("accounting:", "# accounting:", "our-site.yaml: accounting: missing"),
+        ("files/qos", "files/qqos", "our-site.yaml: qos: found 'files/qqos'; there is no such file"),
+        ("Europe/Rome", "Europe/Room", "time zone 'Europe/Room' is unknown"),
+        ("slurm_conf:", "# slurm_conf:", "our-site.yaml: sacctmgr: give slurm_conf too"),
+        ("squeue: files/squeue", "squeue: files/qos", "qos: no queue; print it with squeue"),
+        ("sdiag: files/sdiag", "sdiag: files/qos", "qos: no backfilling stats"),
+        ("accounting: files/jobs.txt", "accounting: files/qos", "files/qos: no column"),
+    ],
+)
+def test_mistakes_name_file_and_key(
+    old: str, new: str, reason: str, site: Path, mistake: Callable[..., str]
+) -> None:
+    site.write_text(site.read_text().replace(old, new), encoding="utf-8")
+    assert reason in mistake("site", "check", site)
+
+
+def test_without_a_site_a_log_is_needed(mistake: Callable[..., str]) -> None:
+    for command in (["compare"], ["forecast"]):
+        assert "name a TRACE, or the files of a site with --site" in mistake(*command)
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("sbatch -N 2 --mem=4G job.sh -p x", {"N": "2", "mem": "4G"}),
+        (
+            "sbatch --parsable --hold -p=a,b --licenses a:1 job.sh",
+            {"parsable": "", "hold": "", "p": "a,b", "licenses": "a:1"},
+        ),
+        ("srun", {}),
+        ("", {}),
+    ],
+)
+def test_options_of_command_lines(command: str, options: dict[str, str]) -> None:
+    assert options_of(command) == options
