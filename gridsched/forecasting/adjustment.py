@@ -175,8 +175,7 @@ class IssuedForecasts:
         """
         known = np.flatnonzero(self.now < moment)[-most:]
         if len(known) < LEAST:
-            nothing = np.zeros((len(LEVELS), 1))
-            return Adjustment(nothing, nothing, len(known))
+            return unmoved(len(known))
         age = (moment - self.now[known]).astype(np.float64)
         waited = np.minimum(self.truth[known], age)
         waits = self.truth[known] > age
@@ -190,8 +189,22 @@ class IssuedForecasts:
         scores = [interval_score(each.apply(remaining[old], other[old]), waited[old]).sum() for each in tried]
         return tried[int(np.argmin(scores))]
 
+    def unmoved(self, moment: int) -> Adjustment:
+        """What moves no level, with the longest outcome that was known at a time."""
+        known = self.now < moment
+        waited = np.minimum(self.truth[known], moment - self.now[known])
+        return unmoved(len(waited), float(waited.max(initial=0.0)))
 
-def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArray[np.float64], Adjustment]:
+
+def unmoved(forecasts: int = 0, longest: float = np.inf) -> Adjustment:
+    """A correction that moves no level."""
+    nothing = np.zeros((len(LEVELS), 1))
+    return Adjustment(nothing, nothing, forecasts, longest=longest)
+
+
+def follow(
+    issued: IssuedForecasts, until: int, *, renewals: int, conformal: bool = True
+) -> tuple[NDArray[np.float64], Adjustment]:
     """Correct each forecast by those before it, as their outcomes become known.
 
     Parameters
@@ -202,6 +215,8 @@ def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArr
         A time after all of them, seconds.
     renewals : int
         How often the correction is recomputed, after equal numbers of instants.
+    conformal : bool
+        Whether all levels are moved to what they should have been, before the ends are followed.
 
     Returns
     -------
@@ -213,20 +228,24 @@ def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArr
     moments, number = np.unique(issued.now, return_inverse=True)
     step = max(1, -(-len(moments) // renewals))
     size = np.bincount(number)
+    fit = issued.fit if conformal else issued.unmoved
     made = issued.remaining.copy()
     followed = np.zeros(2)
     open_ends = np.zeros((len(issued.now), 2), bool)
     for place in range(0, len(moments), step):
-        fitted, followed = _renewed(issued, int(moments[place]), made, open_ends, followed, number, size)
+        fitted, followed = _renewed(
+            issued, fit(int(moments[place])), int(moments[place]), made, open_ends, followed, number, size
+        )
         rows = np.flatnonzero(number // step == place // step)
         if fitted.forecasts >= LEAST:
             made[rows] = issued.apply(fitted, rows)
             open_ends[rows] = True
-    return made, _renewed(issued, until, made, open_ends, followed, number, size)[0]
+    return made, _renewed(issued, fit(until), until, made, open_ends, followed, number, size)[0]
 
 
 def _renewed(
     issued: IssuedForecasts,
+    fitted: Adjustment,
     moment: int,
     made: NDArray[np.float64],
     open_ends: NDArray[np.bool_],
@@ -245,7 +264,7 @@ def _renewed(
         missed = issued.truth[seen] < end[seen] if side == 0 else issued.truth[seen] > end[seen]
         followed[side] += PACE * ((missed - MISS / 2) / size[number[seen]]).sum()
         open_ends[seen, side] = False
-    return replace(issued.fit(moment), followed=(float(followed[0]), float(followed[1]))), followed
+    return replace(fitted, followed=(float(followed[0]), float(followed[1]))), followed
 
 
 def _fitted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def test_a_queue_is_corrected_by_its_history(
     history = log.with_name("history.swf")
     history.write_text(swf(JOBS).replace(" -1 ", " 50 ", 4))
     given = (queue, "--processors", 4, "--history", history, "--at", 300)
-    assert "corrected by" in printed("forecast", *given, "--adjust", 5)
+    text = printed("forecast", *given, "--adjust", 5)
+    assert "nothing (fewer than 100 earlier" in text
+    assert re.search(r"held \d+% of the starts of \d+ earlier", text)
     assert "no queueing" in mistake("forecast", *given, "--calibrate")
     assert "before time 0" in mistake("forecast", *given[:-1], 5)
 
@@ -91,7 +94,7 @@ def test_a_queue_is_corrected_by_its_history(
         ("{log} --at 10 --policy easy,fcfs", "takes one policy"),
         ("{log} --at 10 --simulated --job 3", "--job 3"),
         ("{log} --at 10 --history {queue}", "--history"),
-        ("{log} --at 5 --simulated --adjust 3", "nobody waited"),
+        ("{log} --at 5 --simulated --adjust 3", "no job ever waits"),
         ("{queue}", "give the processors of the cluster"),
         ("{queue} --processors 4 --adjust 3", "--adjust is for logs"),
         ("{queue} --processors 4 --calibrate", "--calibrate is for logs"),

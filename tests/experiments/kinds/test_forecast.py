@@ -14,7 +14,8 @@ import gridsched as gs
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.kinds import forecast as kind
 from gridsched.experiments.kinds.forecast import ForecastStudy
-from gridsched.forecasting.judging import METHODS, RANGES
+from gridsched.forecasting.history import COMPARED
+from gridsched.forecasting.judging import RANGES
 from gridsched.results import read
 from tests.support.studies import message_about, run_study, study_in
 
@@ -74,8 +75,8 @@ def of(dataset: xr.Dataset, measure: str, scheduler: str, starts: str = "simulat
 
 
 def test_every_method_is_judged(dataset: xr.Dataset) -> None:
-    assert set(dataset["predictor"].values) == set(METHODS)
-    assert dataset.sizes["scheduler"] == 3 * len(METHODS) - 1
+    assert set(dataset["predictor"].values) == set(COMPARED)
+    assert dataset.sizes["scheduler"] == 3 * len(COMPARED) - 1
     assert dataset["replicates_are"].values.tolist() == ["blocks"] * 2
     assert float(of(dataset, "coverage", "estimates, uncorrected").mean()) < 0.1, "points hold nothing"
     assert (of(dataset, "interval_width_mean", "estimates, uncorrected").dropna("replicate") == 0).all()
