@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.kinds.test_forecast import busy_log
 from tests.support.logs import swf
 from tests.traces.test_sacct import export, line
 
@@ -80,10 +81,30 @@ def test_a_queue_is_corrected_by_its_history(
     assert "before time 0" in mistake("forecast", *given[:-1], 5)
 
 
+def test_past_forecasts_are_scored(tmp_path: Path, printed: Callable[..., str]) -> None:
+    """Of a log that EASY has made: learned forecasts are beside those of futures and of the null model."""
+    path = tmp_path / "busy.swf"
+    path.write_text(busy_log())
+    text = printed("forecast", path, "--processors", 8, "--score", "--adjust", 60)
+    header, *rows = text[text.index("forecast  ") :].splitlines()
+    assert header.split()[-7:] == ["[s]", "of", "null", "median", "error", "[s]", "of", "null"][1:]
+    learned, *others, null = (row.split(", ")[1].split() for row in rows)
+    assert 60 <= float(learned[2].rstrip("%")) <= 95
+    assert null[-3] == null[-1] == "100%"
+    assert len(others) == 2
+    simulated = printed("forecast", path, "--processors", 8, "--score", "--adjust", 60, "--simulated")
+    assert simulated == text, "recorded starts are simulated ones"
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         ("{log}", "--at: give a time of the log"),
+        ("{queue} --processors 4 --score", "--score is for logs"),
+        ("{waits} --score --at 10", "not with --at"),
+        ("{waits} --score --job 2", "not with --job"),
+        ("{waits} --score --adjust 0", "not with --adjust 0"),
+        ("{log} --score", "no recorded waits"),
         ("{log} --at noon --simulated", "--at is 'noon'"),
         ("{log} --at 1970-01-03 --simulated", "1970-01-03"),
         ("{log} --at 1970-01-03 --simulated", "1970-01-01"),

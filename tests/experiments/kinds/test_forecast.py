@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +137,29 @@ def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: 
     assert scores[True]["futures"] != scores[False]["futures"]
 
 
+def test_learned_forecasts_are_a_predictor_that_is_asked_for(tmp_path: Path, dataset: xr.Dataset) -> None:
+    """The null model is as without it; nothing is learned anew in a correction by the first half."""
+    (tmp_path / "own.swf").write_text(busy_log(), encoding="utf-8")
+    asked = {"predictors": ["learned", "null"], "truths": ["recorded"]}
+    made = read(study_in(tmp_path, partial(study_of, **asked), 1, shown=True) / "tiny" / "study.nc")
+    assert set(made["scheduler"].values) == {
+        *("learned", "learned, uncorrected"),
+        *("null", "null, uncorrected", "null, corrected once"),
+    }
+    for name in ("null", "learned"):
+        assert float(of(made, "jobs", name, "recorded").sum()) > 30
+    left, right = (of(each, "coverage", "null", "recorded") for each in (made, dataset))
+    np.testing.assert_array_equal(left, right)
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"policy": "fastest"}, "policy"),
         ({"truths": ["guessed"]}, "truths"),
         ({"instants": 5}, "instants"),
+        ({"predictors": ["futures"]}, "add null"),
+        ({"predictors": ["null", "guessed"]}, "predictors"),
         ({"calibrate": True}, "truths: [recorded]"),
         ({"workloads": [{"name": "own", "processors": 4, "jobs": [[0, 1, 1, 1]]}]}, "only a log"),
     ],
