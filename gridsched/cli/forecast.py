@@ -28,11 +28,17 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from gridsched.forecasting.calibrated import CalibratedPolicy
+    from gridsched.forecasting.history import MethodName
     from gridsched.forecasting.snapshot import Snapshot, Timeline
     from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
 
-_SCORED = (("learned", "as it goes"), ("futures", "raw"), ("null", "raw"), ("null", "as it goes"))
+_SCORED: tuple[tuple[MethodName, str], ...] = (
+    ("learned", "as it goes"),
+    ("futures", "raw"),
+    ("null", "raw"),
+    ("null", "as it goes"),
+)
 """Predictors that are scored, with their corrections; the last is what the others are compared with."""
 
 _LATER = "later"
@@ -212,22 +218,23 @@ def _scores(judged: pd.DataFrame, times: Times) -> Any:
     from gridsched.forecasting.history import METHODS
     from gridsched.forecasting.judging import CORRECTION_LABELS, RANGES
 
-    whole = judged[judged["range"] == RANGES[0]].set_index(["predictor", "correction"])
-    null = whole.loc[_SCORED[-1]]
+    of_all = judged[judged["range"] == RANGES[0]].itertuples()
+    whole: dict[Any, Any] = {(row.predictor, row.correction): row for row in of_all}
+    null = whole[_SCORED[-1]]
     columns = ["forecast", "in 80 %", times.header("width"), times.header("interval score"), "of null"]
     columns += [times.header("median error"), "of null"]
     rows = []
     for method, correction in _SCORED:
-        one = whole.loc[(method, correction)]
+        one = whole[method, correction]
         rows.append(
             [
                 f"{METHODS[method]}, {CORRECTION_LABELS[correction]}",
-                f"{one['coverage']:.1%}",
-                times.text(one["width"]),
-                times.text(one["score"]),
-                f"{one['score'] / null['score']:.0%}",
-                times.text(one["error"]),
-                f"{one['error'] / null['error']:.0%}",
+                f"{one.coverage:.1%}",
+                times.text(one.width),
+                times.text(one.score),
+                f"{one.score / null.score:.0%}",
+                times.text(one.error),
+                f"{one.error / null.error:.0%}",
             ]
         )
     return table(columns, rows)

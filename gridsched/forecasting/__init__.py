@@ -1,4 +1,4 @@
-"""When waiting jobs will start: simulated futures of a queue, their correction, and other ways to tell.
+"""When waiting jobs will start: simulated futures, what earlier waits teach, and other ways to tell.
 
 `forecast` gives quantiles of the start of every job that waits in a run, in a log or in a queue that
 `read_queue` has read; `continue_log` puts such a queue behind the log of its cluster. `make_forecasts` and

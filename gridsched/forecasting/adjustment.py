@@ -59,8 +59,8 @@ PACE = 0.2
 """How far an end moves, as a logarithm, for each instant at which all jobs missed it; see `follow`."""
 
 FARTHEST = 1.5
-"""How far ends of learned forecasts are moved at most, as a logarithm: a factor of 4.5. Without it a few bursts
-of misses, whose outcomes are known days later, made intervals a hundred times as long."""
+"""How far ends of learned forecasts are moved at most, as a logarithm: a factor of 4.5. Without this bound
+bursts of misses, which are known days later, made intervals a hundred times as long on some logs."""
 
 KNOTS = 15
 """Places along the forecast time at which a correction is worked out; it is interpolated between them."""

@@ -7,6 +7,8 @@ a wait is known from the start of its job on.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,7 +61,7 @@ def features(
     age = now - waiting["submit"]
     started = past[last_started(snapshot)]
     waits = _log(started["start"] - started["submit"])
-    found: dict[str, NDArray[np.float64] | float] = {
+    found: dict[str, Any] = {
         "free": snapshot.free / size,
         "waiting jobs": len(waiting),
         "waiting processors": waiting["processors"].sum() / size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
 
-METHODS: dict[str, str] = {
+MethodName = Literal["learned", "futures", "combined", "null", "estimates", "smith", "downey", "qbets"]
+
+METHODS: dict[MethodName, str] = {
     "learned": "learned from earlier forecasts",
     "futures": "simulated futures",
     "combined": "futures and residual waits",
@@ -31,7 +34,7 @@ METHODS: dict[str, str] = {
 }
 """Ways to forecast, see `gridsched.forecasting.learning` and `gridsched.forecasting.predictors`."""
 
-COMPARED = tuple(name for name in METHODS if name != "learned")
+COMPARED: tuple[MethodName, ...] = tuple(name for name in METHODS if name != "learned")
 """Those that do not learn from earlier forecasts."""
 
 _PARTS_OF = {"combined": ("futures", "null"), "learned": ("futures",)}

@@ -1,4 +1,4 @@
-"""When waiting jobs will start: quantiles from simulated futures."""
+"""When waiting jobs will start: quantiles from simulated futures and from what earlier forecasts teach."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def forecast(
     >>> import gridsched as gs
     >>> run = gs.simulate(gs.synthesise("M3", jobs=800, seed=1, load_scale=1.5), scheduler="easy")
     >>> when = int(run.submit_time[600])
-    >>> forecast = gs.forecast(run, when, futures=20)
+    >>> forecast = gs.forecast(run, when, adjust=60, futures=20)
     >>> bool((forecast.start.sel(quantile=0.9) >= forecast.start.sel(quantile=0.1)).all())
     True
     """

@@ -23,7 +23,7 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Task
 from gridsched.experiments.validation import Count, unique
 from gridsched.forecasting.calibrated import CALIBRATED, calibrate
-from gridsched.forecasting.history import COMPARED, METHODS, make_forecasts
+from gridsched.forecasting.history import COMPARED, METHODS, MethodName, make_forecasts
 from gridsched.forecasting.judging import CORRECTION_LABELS, CORRECTIONS, RANGES, judge
 from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
 from gridsched.policies.local import POLICIES, Conventions, named_policy
@@ -32,7 +32,6 @@ from gridsched.simulation import simulate
 from gridsched.verification import verify
 
 TruthName = Literal["simulated", "recorded"]
-PredictorName = Literal["learned", "futures", "combined", "null", "estimates", "smith", "downey", "qbets"]
 
 _HERE = "gridsched.experiments.kinds.forecast"
 
@@ -84,7 +83,7 @@ class ForecastStudy(Study):
     calibrate: bool = False
     """Whether the futures of recorded starts go on under a present policy that is fitted to the first half of
     each log, see docs/calibration.md, in place of `policy`."""
-    predictors: tuple[PredictorName, ...] = COMPARED
+    predictors: tuple[MethodName, ...] = COMPARED
     """How starts are forecast, see docs/forecast-reference.md; the null model is among them."""
     instants: Annotated[Count, Field(ge=20)] = 300
     """Times at which jobs that wait are forecast, drawn evenly over the time in which somebody waits."""
@@ -216,11 +215,12 @@ def scheduler_of(method: str, correction: str) -> str:
 def covered(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
     """On how many logs intervals cover what they say, with and without correction."""
     lines = []
-    for method, correction in (
+    told: tuple[tuple[MethodName, str], ...] = (
         ("learned", CORRECTIONS[-1]),
         ("combined", CORRECTIONS[-1]),
         ("futures", CORRECTIONS[0]),
-    ):
+    )
+    for method, correction in told:
         own = numbers["value"][numbers["scheduler"] == scheduler_of(method, correction)]
         if len(own):
             inside = int(own.between(*_GOAL).sum())
