@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
@@ -19,7 +20,7 @@ from gridsched.cli.options import (
     positive_integer,
     whole_number,
 )
-from gridsched.cli.printing import Times, facts_table, jobs, print_blocks, progress, table
+from gridsched.cli.printing import UNKNOWN_TEXT, Times, facts_table, jobs, print_blocks, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
 from gridsched.errors import ConfigurationError
 
@@ -232,12 +233,17 @@ def _scores(judged: pd.DataFrame, times: Times) -> Any:
                 f"{one.coverage:.1%}",
                 times.text(one.width),
                 times.text(one.score),
-                f"{one.score / null.score:.0%}",
+                _share(one.score, null.score),
                 times.text(one.error),
-                f"{one.error / null.error:.0%}",
+                _share(one.error, null.error),
             ]
         )
     return table(columns, rows)
+
+
+def _share(value: float, whole: float) -> str:
+    """A share of another number, or that there is none."""
+    return f"{value / whole:.0%}" if math.isfinite(value) and whole > 0 else UNKNOWN_TEXT
 
 
 def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, Log, Workload]:
