@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,40 @@ from gridsched.cli.options import (
     add_window,
     policies_given,
     positive_integer,
+    whole_number,
 )
-from gridsched.cli.printing import Times, counts, counts_of, facts_table, jobs, print_blocks, progress, table
+from gridsched.cli.printing import (
+    UNKNOWN_TEXT,
+    Times,
+    counts,
+    counts_of,
+    facts_table,
+    jobs,
+    print_blocks,
+    progress,
+    table,
+)
 from gridsched.cli.runs import named_policies, prepared, run_policy
 from gridsched.cli.sites import add_site_file, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from gridsched.forecasting.calibrated import CalibratedPolicy
+    from gridsched.forecasting.history import MethodName
     from gridsched.forecasting.snapshot import Snapshot, Timeline
     from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
+
+_SCORED: tuple[tuple[MethodName, str], ...] = (
+    ("learned", "as it goes"),
+    ("futures", "raw"),
+    ("null model", "raw"),
+    ("null model", "as it goes"),
+)
+"""Predictors that are scored, with their corrections; the last is what the others are compared with."""
 
 _LATER = "later"
 """Stands for a start beyond all that was simulated."""
@@ -41,9 +63,10 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "forecast",
-        "Forecast when the jobs that wait will start: quantiles from simulated futures of the queue.",
-        "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --adjust 60 --human",
-        "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --calibrate --adjust 60",
+        "Forecast when the jobs that wait will start: quantiles from simulated futures and earlier waits.",
+        "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --human",
+        "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --calibrate",
+        "gridsched forecast KTH-SP2-1996 --score --human",
         "gridsched forecast SDSC-SP2-1998 --at 10000000 --simulated --job 4711",
         "gridsched forecast --site our-site.yaml --adjust 60 --human",
         "gridsched forecast queue.txt --processors 512 --history our-export.txt --timezone Europe/Rome",
@@ -85,10 +108,16 @@ def add(commands: Any) -> None:
     )
     group.add_argument(
         "--adjust",
-        type=positive_integer,
-        default=0,
+        type=whole_number,
         metavar="N",
-        help="correct the forecast by the outcomes of forecasts at N earlier times (default: no correction)",
+        help="learn from forecasts at N earlier times and their outcomes; 0 gives the simulated futures as "
+        "they are (default: 600 where there is a history)",
+    )
+    group.add_argument(
+        "--score",
+        action="store_true",
+        help="score forecasts of the past of a log: share of starts in intervals of 80 %%, interval score "
+        "and error, beside those of a null model",
     )
     group.add_argument(
         "--calibrate",
@@ -130,10 +159,11 @@ def _forecast(options: argparse.Namespace) -> None:
     from gridsched.warming import usable_cores
 
     left = _of_site(options)
-    policies = named_policies(options.policy, None)
-    if len(policies) != 1:
-        raise ConfigurationError(f"--policy {options.policy}: forecast takes one policy")
-    policy: LocalPolicy | CalibratedPolicy = policies[0]
+    if options.score:
+        _score(options)
+        return
+    local = _one_policy(options)
+    policy: LocalPolicy | CalibratedPolicy = local
     state: Timeline | Snapshot
     now: int | None = None
     log: Log | None = None
@@ -146,12 +176,12 @@ def _forecast(options: argparse.Namespace) -> None:
         else:
             state, log, workload, now, notes = _continued(options)
     else:
-        state, log, workload = _past(options, policies[0])
+        state, log, workload = _past(options, local)
         now = _time(options.at, workload)
         _check_time(now, state, workload)
     if options.calibrate and workload is not None:
         policy = _calibrated(options, workload, state.processors, now)
-    with progress(f"simulating {options.futures} futures"):
+    with progress("learning from earlier forecasts" if options.adjust != 0 else "simulating futures"):
         told = forecast(
             state,
             now,
@@ -162,8 +192,97 @@ def _forecast(options: argparse.Namespace) -> None:
             seed=options.seed,
             threads=usable_cores(),
         )
-    facts = [*_facts(told, workload, notes | _about_size(told, state)), *_aside(state, workload), *left]
+    facts = [
+        *_facts(told, workload, notes | _about_size(told, state), options),
+        *_aside(state, workload),
+        *left,
+    ]
     print_blocks(facts_table(facts), *_starts(_chosen(told, options), log, options))
+
+
+def _one_policy(options: argparse.Namespace) -> LocalPolicy:
+    """The policy of the futures."""
+    policies = named_policies(options.policy, None)
+    if len(policies) != 1:
+        raise ConfigurationError(f"--policy {options.policy}: forecast takes one policy")
+    return policies[0]
+
+
+def _score(options: argparse.Namespace) -> None:
+    """Forecast the past of a log, and print how good the forecasts of its second half were."""
+    from gridsched.forecasting.history import make_forecasts
+    from gridsched.forecasting.judging import judge, second_half
+    from gridsched.forecasting.present import FUTURES, INSTANTS, JOBS
+    from gridsched.forecasting.queues import is_queue
+    from gridsched.policies.local import Conventions
+    from gridsched.warming import usable_cores
+
+    if is_queue(find_trace(options.trace)):
+        raise ConfigurationError(f"{options.trace}: --score is for logs; give the log of the cluster")
+    for option, given in (("--at", options.at), ("--job", options.job), ("--adjust 0", options.adjust == 0)):
+        if given:
+            raise ConfigurationError(f"--score: not with {option}; leave that out, or --score")
+    local = _one_policy(options)
+    policy: LocalPolicy | CalibratedPolicy = local
+    timeline, _, workload = _past(options, local)
+    if options.calibrate:
+        policy = _calibrated(options, workload, timeline.processors, None)
+    with progress("forecasting the past"):
+        made = make_forecasts(
+            timeline,
+            policy,
+            Conventions(),
+            instants=options.adjust or INSTANTS,
+            jobs=JOBS,
+            futures=FUTURES,
+            seed=options.seed,
+            methods=[name for name, _ in _SCORED],
+            threads=usable_cores(),
+        )
+        judged = judge(made)
+    if judged.empty:
+        raise ConfigurationError(
+            f"{timeline.name}: nobody waits in its second half, so that nothing is scored"
+        )
+    facts = [
+        ("scored", f"{int(judged['forecasts'].max()):,} forecasts of the second half"),
+        ("from", moment(workload, second_half(made))),
+        ("policy", policy.name),
+        ("known before", f"{int((made.now < second_half(made)).sum()):,} forecasts of the first half"),
+    ]
+    print_blocks(facts_table(facts), _scores(judged, Times(options.human)))
+
+
+def _scores(judged: pd.DataFrame, times: Times) -> Any:
+    """Table of the scores of each predictor."""
+    from gridsched.forecasting.history import METHODS
+    from gridsched.forecasting.judging import CORRECTION_LABELS, RANGES
+
+    of_all = judged[judged["range"] == RANGES[0]].itertuples()
+    whole: dict[Any, Any] = {(row.predictor, row.correction): row for row in of_all}
+    null = whole[_SCORED[-1]]
+    columns = ["forecast", "in 80 %", times.header("width"), times.header("interval score"), "of null"]
+    columns += [times.header("median error"), "of null"]
+    rows = []
+    for method, correction in _SCORED:
+        one = whole[method, correction]
+        rows.append(
+            [
+                f"{METHODS[method]}, {CORRECTION_LABELS[correction]}",
+                f"{one.coverage:.1%}",
+                times.text(one.width),
+                times.text(one.score),
+                _share(one.score, null.score),
+                times.text(one.error),
+                _share(one.error, null.error),
+            ]
+        )
+    return table(columns, rows)
+
+
+def _share(value: float, whole: float) -> str:
+    """A share of another number, or that there is none."""
+    return f"{value / whole:.0%}" if math.isfinite(value) and whole > 0 else UNKNOWN_TEXT
 
 
 def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, Log, Workload]:
@@ -172,8 +291,8 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, L
 
     if options.history is not None:
         raise ConfigurationError(f"--history: {options.trace} is a log and no queue; leave it out")
-    if options.at is None:
-        raise ConfigurationError("--at: give a time of the log")
+    if options.at is None and not options.score:
+        raise ConfigurationError("--at: give a time of the log, or --score to score forecasts of all of it")
     log = read_log(options)
     setting = prepared(log, options)
     if options.simulated:
@@ -304,7 +423,9 @@ def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
     return told.isel(job=np.flatnonzero(np.isin(numbers, options.job)))
 
 
-def _facts(told: xr.Dataset, workload: Workload | None, notes: Mapping[str, str]) -> list[tuple[str, str]]:
+def _facts(
+    told: xr.Dataset, workload: Workload | None, notes: Mapping[str, str], options: argparse.Namespace
+) -> list[tuple[str, str]]:
     """What was known, each with its note."""
     facts = told.attrs
     now = f"{facts['now']:,} s" if workload is None else moment(workload, facts["now"])
@@ -320,10 +441,22 @@ def _facts(told: xr.Dataset, workload: Workload | None, notes: Mapping[str, str]
         ("history", _history(facts["jobs_finished"])),
         ("futures", f"{facts['futures']:,}"),
     ]
-    if facts["adjusted_by"]:
-        weight = f"weight of the simulated queue {facts['weight']:.0%}, of waits of similar jobs the rest"
-        said.append(("corrected by", f"{facts['adjusted_by']:,} earlier forecasts; {weight}"))
+    said.append(("learned from", _lessons(facts["learned_from"], options)))
+    held = "unknown: no earlier forecasts with a known outcome"
+    if facts["checked"]:
+        held = f"held {facts['held']:.0%} of the starts of {facts['checked']:,} earlier forecasts like these"
+    said.append(("intervals of 80 %", held))
     return [line for name, text in said for line in ((name, text), ("", notes.get(name, ""))) if line[1]]
+
+
+def _lessons(outcomes: int, options: argparse.Namespace) -> str:
+    """What a forecast has learned from."""
+    from gridsched.forecasting.adjustment import LEAST
+
+    if outcomes:
+        return f"{outcomes:,} earlier forecasts with a known outcome"
+    why = "as asked" if options.adjust == 0 else f"fewer than {LEAST} earlier forecasts have a known outcome"
+    return f"nothing ({why}): quantiles are those of simulated futures"
 
 
 def _history(finished: int) -> str:

@@ -227,7 +227,7 @@ def add_events(group: argparse._ArgumentGroup) -> None:
         "for exports of sacct and tables of Slurm, recorded for others)",
     )
     group.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="seed of drawn patience (default: 0)"
+        "--seed", type=whole_number, default=0, metavar="N", help="seed of drawn patience (default: 0)"
     )
     group.add_argument(
         "--preceding",
@@ -301,6 +301,13 @@ def positive_integer(text: str) -> int:
     return int(text)
 
 
+def whole_number(text: str) -> int:
+    """Whole number from 0 on that an option is given."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
+
+
 def names_of_aspects(text: str | None) -> list[str]:
     """What is to be left out, each once."""
     given = [name.strip() for name in (text or "").split(",")]
@@ -324,13 +331,6 @@ def _node_type(text: str) -> tuple[int | None, ...]:
             f"{text!r} is not written like 16,64,256000,4 (count, cores, MiB of memory, GPUs)"
         )
     return tuple(None if not part else int(part) for part in match.groups())
-
-
-def _seed(text: str) -> int:
-    """Whole number from 0 on."""
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
-    return int(text)
 
 
 def _number(text: str) -> float:

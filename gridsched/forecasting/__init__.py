@@ -1,4 +1,4 @@
-"""When waiting jobs will start: simulated futures of a queue, their correction, and other ways to tell.
+"""When waiting jobs will start: simulated futures, what earlier waits teach, and other ways to tell.
 
 `forecast` gives quantiles of the start of every job that waits in a run, in a log or in a queue that
 `read_queue` has read; `continue_log` puts such a queue behind the log of its cluster. `make_forecasts` and
@@ -12,7 +12,8 @@ from gridsched.lazy import attach
 if TYPE_CHECKING:
     from gridsched.forecasting.adjustment import Adjustment, IssuedForecasts, follow
     from gridsched.forecasting.calibrated import CalibratedPolicy, calibrate
-    from gridsched.forecasting.judging import METHODS, judge, make_forecasts
+    from gridsched.forecasting.history import METHODS, make_forecasts
+    from gridsched.forecasting.judging import judge
     from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import continue_log, read_queue
     from gridsched.forecasting.scenarios import Scenarios
@@ -22,7 +23,7 @@ _HOMES: dict[str, str] = {
     "Adjustment": "gridsched.forecasting.adjustment",
     "CalibratedPolicy": "gridsched.forecasting.calibrated",
     "Scenarios": "gridsched.forecasting.scenarios",
-    "METHODS": "gridsched.forecasting.judging",
+    "METHODS": "gridsched.forecasting.history",
     "Snapshot": "gridsched.forecasting.snapshot",
     "Timeline": "gridsched.forecasting.snapshot",
     "IssuedForecasts": "gridsched.forecasting.adjustment",
@@ -31,7 +32,7 @@ _HOMES: dict[str, str] = {
     "follow": "gridsched.forecasting.adjustment",
     "forecast": "gridsched.forecasting.present",
     "judge": "gridsched.forecasting.judging",
-    "make_forecasts": "gridsched.forecasting.judging",
+    "make_forecasts": "gridsched.forecasting.history",
     "read_queue": "gridsched.forecasting.queues",
     "recorded_timeline": "gridsched.forecasting.snapshot",
     "timeline_of_run": "gridsched.forecasting.snapshot",

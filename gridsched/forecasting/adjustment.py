@@ -58,6 +58,10 @@ MISS = 0.2
 PACE = 0.2
 """How far an end moves, as a logarithm, for each instant at which all jobs missed it; see `follow`."""
 
+FARTHEST = 1.5
+"""How far ends of learned forecasts are moved at most, as a logarithm: a factor of 4.5. Without this bound
+bursts of misses, which are known days later, made intervals a hundred times as long on some logs."""
+
 KNOTS = 15
 """Places along the forecast time at which a correction is worked out; it is interpolated between them."""
 
@@ -175,8 +179,7 @@ class IssuedForecasts:
         """
         known = np.flatnonzero(self.now < moment)[-most:]
         if len(known) < LEAST:
-            nothing = np.zeros((len(LEVELS), 1))
-            return Adjustment(nothing, nothing, len(known))
+            return unmoved(len(known))
         age = (moment - self.now[known]).astype(np.float64)
         waited = np.minimum(self.truth[known], age)
         waits = self.truth[known] > age
@@ -190,8 +193,22 @@ class IssuedForecasts:
         scores = [interval_score(each.apply(remaining[old], other[old]), waited[old]).sum() for each in tried]
         return tried[int(np.argmin(scores))]
 
+    def unmoved(self, moment: int) -> Adjustment:
+        """What moves no level, with the longest outcome that was known at a time."""
+        known = self.now < moment
+        waited = np.minimum(self.truth[known], moment - self.now[known])
+        return unmoved(len(waited), float(waited.max(initial=0.0)))
 
-def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArray[np.float64], Adjustment]:
+
+def unmoved(forecasts: int = 0, longest: float = np.inf) -> Adjustment:
+    """A correction that moves no level."""
+    nothing = np.zeros((len(LEVELS), 1))
+    return Adjustment(nothing, nothing, forecasts, longest=longest)
+
+
+def follow(
+    issued: IssuedForecasts, until: int, *, renewals: int, conformal: bool = True
+) -> tuple[NDArray[np.float64], Adjustment]:
     """Correct each forecast by those before it, as their outcomes become known.
 
     Parameters
@@ -202,6 +219,9 @@ def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArr
         A time after all of them, seconds.
     renewals : int
         How often the correction is recomputed, after equal numbers of instants.
+    conformal : bool
+        Whether all levels are moved to what they should have been, before the ends are followed. If not, as
+        for learned forecasts, ends are moved by `FARTHEST` at most.
 
     Returns
     -------
@@ -213,39 +233,41 @@ def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArr
     moments, number = np.unique(issued.now, return_inverse=True)
     step = max(1, -(-len(moments) // renewals))
     size = np.bincount(number)
+    fit, farthest = (issued.fit, np.inf) if conformal else (issued.unmoved, FARTHEST)
     made = issued.remaining.copy()
     followed = np.zeros(2)
     open_ends = np.zeros((len(issued.now), 2), bool)
-    for place in range(0, len(moments), step):
-        fitted, followed = _renewed(issued, int(moments[place]), made, open_ends, followed, number, size)
-        rows = np.flatnonzero(number // step == place // step)
+    for part, moment in enumerate([*moments[::step].tolist(), until]):
+        followed += _moves(issued, moment, made, open_ends, number, size)
+        followed = np.clip(followed, -farthest, farthest)
+        fitted = replace(fit(moment), followed=(float(followed[0]), float(followed[1])))
+        rows = np.flatnonzero(number // step == part)
         if fitted.forecasts >= LEAST:
             made[rows] = issued.apply(fitted, rows)
             open_ends[rows] = True
-    return made, _renewed(issued, until, made, open_ends, followed, number, size)[0]
+    return made, fitted
 
 
-def _renewed(
+def _moves(
     issued: IssuedForecasts,
     moment: int,
     made: NDArray[np.float64],
     open_ends: NDArray[np.bool_],
-    followed: NDArray[np.float64],
     number: NDArray[np.int64],
     size: NDArray[np.int64],
-) -> tuple[Adjustment, NDArray[np.float64]]:
-    """Correction at a time, and how far the ends are moved; ends of which is known enough are no longer open.
+) -> NDArray[np.float64]:
+    """How far both ends are moved at a time; ends of which is known enough are no longer open.
 
     `number` is the instant of each forecast, and `size` how many were made at each.
     """
-    followed = followed.copy()
+    moves = np.zeros(2)
     for side, column in enumerate((LOW, HIGH)):
         end = made[:, column]
         seen = np.flatnonzero(open_ends[:, side] & (issued.now + np.minimum(issued.truth, end) < moment))
         missed = issued.truth[seen] < end[seen] if side == 0 else issued.truth[seen] > end[seen]
-        followed[side] += PACE * ((missed - MISS / 2) / size[number[seen]]).sum()
+        moves[side] = PACE * ((missed - MISS / 2) / size[number[seen]]).sum()
         open_ends[seen, side] = False
-    return replace(issued.fit(moment), followed=(float(followed[0]), float(followed[1]))), followed
+    return moves
 
 
 def _fitted(

@@ -83,6 +83,13 @@ def fit_log_uniform(run_time: NDArray[np.int64]) -> LogUniform:
     return LogUniform(max(1.0, float(np.exp(-level / slope))), float(np.exp((1 - level) / slope)))
 
 
+def last_started(snapshot: Snapshot) -> NDArray[np.int64]:
+    """Places in the past of the last `HISTORY` jobs that have started, in order of their starts."""
+    start = snapshot.past["start"]
+    started = np.flatnonzero(start >= 0)
+    return np.asarray(started[np.argsort(start[started], kind="stable")][-HISTORY:])
+
+
 def residual_waits(snapshot: Snapshot, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Quantiles of what was still to be waited by jobs like some that had waited as long.
 
@@ -99,8 +106,7 @@ def residual_waits(snapshot: Snapshot, jobs: NDArray[np.int64]) -> NDArray[np.fl
         Seconds, at `gridsched.forecasting.adjustment.LEVELS`. 0 where nobody has ever waited as long.
     """
     past = snapshot.past
-    started = np.flatnonzero(past["start"] >= 0)
-    started = started[np.argsort(past["start"][started], kind="stable")][-HISTORY:]
+    started = last_started(snapshot)
     waits = past["start"][started] - past["submit"][started]
     size, length = size_class(past["processors"][started]), size_class(past["estimate"][started])
     own_size, own_length = size_class(past["processors"][jobs]), size_class(past["estimate"][jobs])

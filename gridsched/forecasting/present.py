@@ -1,8 +1,9 @@
-"""When waiting jobs will start: quantiles from simulated futures."""
+"""When waiting jobs will start: quantiles from simulated futures and from what earlier forecasts teach."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -10,9 +11,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import LEVELS, Adjustment, IssuedForecasts, follow
+from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, Adjustment, unmoved
 from gridsched.forecasting.calibrated import CalibratedPolicy
-from gridsched.forecasting.predictors import residual_waits
+from gridsched.forecasting.history import (
+    Forecasts,
+    feature_matrix,
+    make_forecasts,
+    quantiles_of,
+)
+from gridsched.forecasting.learning import Forest, fit, followed
 from gridsched.forecasting.scenarios import Scenarios
 from gridsched.forecasting.snapshot import (
     Snapshot,
@@ -29,9 +36,45 @@ QUANTILES = (0.1, 0.5, 0.9)
 _NOT_YET = -1
 """A start beyond the horizon."""
 
-_JOBS_AN_INSTANT = 20
-_RENEWALS = 20
-_WEEKS_BACK = 8 * 7 * 86400
+INSTANTS = 600
+"""Earlier times at which forecasts are made to learn from."""
+
+JOBS = 20
+"""Jobs that are forecast at each of them at most."""
+
+FUTURES = 20
+"""Simulated futures of each of these forecasts."""
+
+CHECKED = 60
+"""Earlier times at which forecasts are made only to see what their intervals held."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """What earlier forecasts teach.
+
+    Parameters
+    ----------
+    forest : Forest or None
+        None where nothing is learned.
+    ends : Adjustment
+        How far the ends of its intervals are moved.
+    outcomes : int
+        Known outcomes that it has learned from.
+    checked : int
+        Earlier forecasts of which it is known whether their intervals of 80 % held the start.
+    held : float
+        The share of those that did.
+    """
+
+    forest: Forest | None
+    ends: Adjustment
+    outcomes: int
+    checked: int
+    held: float
+
+
+_NOTHING_LEARNED = _Learned(None, unmoved(), 0, 0, float("nan"))
 
 
 def forecast(
@@ -42,7 +85,7 @@ def forecast(
     quantiles: Sequence[float] = QUANTILES,
     within: int = 3600,
     futures: int = 100,
-    adjust: int = 0,
+    adjust: int | None = None,
     seed: int = 0,
     threads: int = 1,
 ) -> xr.Dataset:
@@ -50,7 +93,8 @@ def forecast(
 
     Futures are simulated from the present queue on: run times are drawn from those of earlier jobs of the
     same user, given how long a job has run; jobs to come are drawn from the weeks before; the policy does the
-    rest. Nothing is used that was not known at the time: no later start, end or submission.
+    rest. What they say is corrected by what is learned from forecasts of earlier times and their outcomes.
+    Nothing is used that was not known at the time: no later start, end or submission.
 
     Parameters
     ----------
@@ -68,10 +112,10 @@ def forecast(
         Seconds for the probability to start soon.
     futures : int
         How many are simulated.
-    adjust : int
-        How many earlier instants, of the last eight weeks, are forecast first to correct the quantiles by
-        the outcomes of these forecasts, see `gridsched.forecasting.adjustment`; and to find out how much
-        the waits of like jobs say beside the queue. 0: none.
+    adjust : int, optional
+        At how many earlier times waiting jobs are forecast to learn from, see
+        `gridsched.forecasting.learning`; 0 gives the quantiles of the futures as they are. By default 600
+        where the past is known; a snapshot has none.
     seed : int
         Of everything that is drawn.
     threads : int
@@ -82,7 +126,10 @@ def forecast(
     xarray.Dataset
         For each waiting job, in order of submission: `start` (job, quantile), seconds, -1 where it is beyond
         all that was simulated; `probability`, to start within the time; `expected_start`, if all estimates
-        were right and nobody came; submit_time, processors, estimate, user. Attributes say what was known.
+        were right and nobody came; submit_time, processors, estimate, user. Attributes say what was known:
+        among them `learned_from`, the outcomes of earlier forecasts that were learned from; `checked`, the
+        earlier forecasts of the same kind of which it is known whether their intervals of 80 % held the
+        start; and `held`, the share of those that did.
 
     Raises
     ------
@@ -97,7 +144,7 @@ def forecast(
     >>> import gridsched as gs
     >>> run = gs.simulate(gs.synthesise("M3", jobs=800, seed=1, load_scale=1.5), scheduler="easy")
     >>> when = int(run.submit_time[600])
-    >>> forecast = gs.forecast(run, when, futures=20)
+    >>> forecast = gs.forecast(run, when, adjust=60, futures=20)
     >>> bool((forecast.start.sel(quantile=0.9) >= forecast.start.sel(quantile=0.1)).all())
     True
     """
@@ -106,7 +153,7 @@ def forecast(
         raise ConfigurationError(f"quantiles are {list(quantiles)}; give levels above 0 and below 1")
     for key, value, least in (
         ("futures", futures, 1),
-        ("adjust", adjust, 0),
+        ("adjust", adjust or 0, 0),
         ("within", within, 0),
         ("threads", threads, 1),
     ):
@@ -114,26 +161,57 @@ def forecast(
             raise ConfigurationError(f"{key} is {value}; give {least} or more")
     chosen, conventions = _rules(queue, policy)
     timeline, snapshot = _state(queue, now)
-    correction = None
-    if adjust:
-        if timeline is None:
-            raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
-        correction = earlier_forecasts(
+    if timeline is None and adjust:
+        raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
+    learned = _NOTHING_LEARNED
+    if timeline is not None and (adjust or _somebody_waited(timeline, snapshot.now)):
+        earlier = make_forecasts(
             timeline,
-            snapshot.now,
             chosen,
             conventions,
-            instants=adjust,
-            futures=futures,
+            instants=CHECKED if adjust == 0 else adjust or INSTANTS,
+            jobs=JOBS,
+            futures=FUTURES,
             seed=seed,
+            methods=("futures",) if adjust == 0 else ("learned",),
+            until=snapshot.now,
             threads=threads,
         )
+        learned = _learned(earlier, snapshot.now)
     made = Scenarios(snapshot, chosen, conventions)
     ensemble = np.sort(made.starts(futures, seed, threads=threads).T - snapshot.now, axis=1)
-    if correction is not None:
-        others = residual_waits(snapshot, snapshot.waiting)
-        ensemble = correction.apply(quantiles_of(ensemble, LEVELS), others)
-    return _dataset(snapshot, chosen, made, ensemble, levels, within, futures, seed, correction)
+    if learned.forest is not None and len(ensemble):
+        everyone = np.arange(len(snapshot.waiting))
+        known = feature_matrix(made, everyone, quantiles_of(ensemble, LEVELS))
+        ensemble = learned.ends.apply(learned.forest.quantiles(known))
+    return _dataset(snapshot, chosen, made, ensemble, levels, within, futures, seed, learned)
+
+
+def _somebody_waited(timeline: Timeline, now: int) -> bool:
+    """Whether any job has waited before a time."""
+    jobs = timeline.jobs
+    return bool(((jobs["submit"] < now) & (jobs["start"] > jobs["submit"])).any())
+
+
+def _learned(earlier: Forecasts, now: int) -> _Learned:
+    """What earlier forecasts teach, as far as their outcomes are known at a time."""
+    age = (now - earlier.now).astype(np.float64)
+    truth = np.where(earlier.truth <= age, earlier.truth, np.inf)
+    made, ends, forest = earlier.remaining["futures"], _NOTHING_LEARNED.ends, None
+    if "learned" in earlier.methods:
+        forest = fit(earlier.matrix, truth, age)
+        if forest is not None:
+            made, ends = followed(earlier.now, earlier.remaining["learned"], truth, now)
+    low, high = made[:, LOW], made[:, HIGH]
+    decided = np.isfinite(low) & (np.minimum(truth, high) <= age)
+    held = ((truth >= low) & (truth <= high))[decided]
+    return _Learned(
+        forest,
+        ends,
+        0 if forest is None else len(forest.outcome),
+        len(held),
+        float(held.mean()) if len(held) else float("nan"),
+    )
 
 
 def _rules(
@@ -173,31 +251,6 @@ def _state(
     return queue, queue.at(int(now))
 
 
-def quantiles_of(ensemble: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles of sorted draws, k of n standing for the level k / (n + 1).
-
-    Parameters
-    ----------
-    ensemble : float64[n, f]
-        Sorted draws; infinite ones are the last.
-    levels : float64[k]
-        Levels.
-
-    Returns
-    -------
-    float64[n, k]
-        Interpolated between draws; infinite where one of both is.
-    """
-    count = ensemble.shape[1]
-    place = np.clip(levels * (count + 1) - 1, 0, count - 1)
-    low = np.floor(place).astype(np.int64)
-    high = np.minimum(low + 1, count - 1)
-    part = place - low
-    with np.errstate(invalid="ignore"):
-        between = ensemble[:, low] + part * (ensemble[:, high] - ensemble[:, low])
-    return np.asarray(np.where((part == 0) | ~np.isfinite(ensemble[:, low]), ensemble[:, low], between))
-
-
 def _dataset(
     snapshot: Snapshot,
     policy: LocalPolicy | CalibratedPolicy,
@@ -207,7 +260,7 @@ def _dataset(
     within: int,
     futures: int,
     seed: int,
-    correction: Adjustment | None,
+    learned: _Learned,
 ) -> xr.Dataset:
     """Dataset of a forecast."""
     waiting = snapshot.past[snapshot.waiting]
@@ -237,94 +290,12 @@ def _dataset(
             "jobs_finished": len(snapshot.finished),
             "futures": futures,
             "seed": seed,
-            "adjusted_by": 0 if correction is None else correction.forecasts,
-            "weight": 1.0 if correction is None else correction.weight,
+            "learned_from": learned.outcomes,
+            "checked": learned.checked,
+            "held": learned.held,
         },
     )
 
 
 def _attributes(long_name: str, units: str) -> dict[str, Any]:
     return {"long_name": long_name, "units": units}
-
-
-def earlier_forecasts(
-    timeline: Timeline,
-    now: int,
-    policy: LocalPolicy | CalibratedPolicy,
-    conventions: Conventions,
-    *,
-    instants: int,
-    futures: int,
-    seed: int,
-    threads: int = 1,
-) -> Adjustment:
-    """Correction by forecasts at earlier instants, as far as their outcome was known at a time.
-
-    Raises
-    ------
-    ConfigurationError
-        If nobody waited in the eight weeks before.
-    """
-    rng = np.random.default_rng([seed, 1])
-    begin, end = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0])), now
-    moments = waiting_instants(timeline, begin, max(begin, end), instants, rng)
-    if not len(moments):
-        raise ConfigurationError(
-            f"{timeline.name}: nobody waited in the eight weeks before, so that no forecast can be "
-            "corrected; leave adjust out"
-        )
-    made, true, others, times = [], [], [], []
-    for moment in moments.tolist():
-        snapshot = timeline.at(moment)
-        starts = timeline.starts(snapshot)
-        chosen = np.sort(rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False))
-        drawn = Scenarios(snapshot, policy, conventions).starts(futures, seed, asked=chosen, threads=threads)
-        made.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
-        # Nobody knows later starts than now.
-        true.append(np.where(starts[chosen] <= now, starts[chosen] - moment, np.inf))
-        others.append(residual_waits(snapshot, snapshot.waiting[chosen]))
-        times.append(np.full(len(chosen), moment))
-    issued = IssuedForecasts(
-        np.concatenate(times), np.concatenate(made), np.concatenate(true), np.concatenate(others)
-    )
-    return follow(issued, now, renewals=_RENEWALS)[1]
-
-
-def waiting_instants(
-    timeline: Timeline, begin: int, end: int, count: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Instants of a period at which somebody waits, drawn evenly over the time in which somebody does.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        What happened.
-    begin, end : int
-        The period, seconds; its end is not in it.
-    count : int
-        How many at most; none if nobody ever waits.
-    rng : numpy.random.Generator
-        What they are drawn by.
-
-    Returns
-    -------
-    int64[k]
-        In order, each once.
-    """
-    jobs = timeline.jobs
-    waited = jobs["start"] > jobs["submit"]
-    first = np.clip(jobs["submit"][waited], begin, end)
-    last = np.clip(jobs["start"][waited], begin, end)
-    order = np.argsort(first, kind="stable")
-    first, reach = first[order], np.maximum.accumulate(last[order])
-    # Spans in which somebody waits: a new one begins behind all that came before.
-    new = np.ones(len(first), bool)
-    new[1:] = first[1:] > reach[:-1]
-    opened = np.flatnonzero(new)
-    begins, ends = first[opened], np.append(reach[opened[1:] - 1], reach[-1:])
-    lengths = np.cumsum(ends - begins)
-    if not len(lengths) or not lengths[-1]:
-        return np.empty(0, np.int64)
-    drawn = np.unique(rng.integers(0, lengths[-1], count))
-    place = np.searchsorted(lengths, drawn, "right")
-    return np.asarray(begins[place] + drawn - np.where(place > 0, lengths[place - 1], 0))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.experiments.kinds.test_forecast import busy_log
 from tests.support.logs import assert_rows, odd_log, row, swf
 from tests.traces.test_sacct import export, line
 
@@ -111,15 +113,37 @@ def test_a_queue_is_corrected_by_its_history(
     history = log.with_name("history.swf")
     history.write_text(swf(JOBS).replace(" -1 ", " 50 ", 4))
     given = (queue, "--processors", 4, "--history", history, "--at", 300)
-    assert "corrected by" in printed("forecast", *given, "--adjust", 5)
+    text = printed("forecast", *given, "--adjust", 5)
+    assert "nothing (fewer than 100 earlier" in text
+    assert re.search(r"held \d+% of the starts of \d+ earlier", text)
     assert "no queueing" in mistake("forecast", *given, "--calibrate")
     assert "before time 0" in mistake("forecast", *given[:-1], 5)
+
+
+def test_past_forecasts_are_scored(tmp_path: Path, printed: Callable[..., str]) -> None:
+    """Of a log that EASY has made: learned forecasts are beside those of futures and of the null model."""
+    path = tmp_path / "busy.swf"
+    path.write_text(busy_log())
+    text = printed("forecast", path, "--processors", 8, "--score", "--adjust", 60)
+    header, *rows = text[text.index("forecast  ") :].splitlines()
+    assert header.split()[-7:] == ["[s]", "of", "null", "median", "error", "[s]", "of", "null"][1:]
+    learned, *others, null = (row.split(", ")[1].split() for row in rows)
+    assert 60 <= float(learned[2].rstrip("%")) <= 95
+    assert null[-3] == null[-1] == "100%"
+    assert len(others) == 2
+    simulated = printed("forecast", path, "--processors", 8, "--score", "--adjust", 60, "--simulated")
+    assert simulated == text, "recorded starts are simulated ones"
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         ("{log}", "--at: give a time of the log"),
+        ("{queue} --processors 4 --score", "--score is for logs"),
+        ("{waits} --score --at 10", "not with --at"),
+        ("{waits} --score --job 2", "not with --job"),
+        ("{waits} --score --adjust 0", "not with --adjust 0"),
+        ("{log} --score", "no recorded waits"),
         ("{log} --at noon --simulated", "--at is 'noon'"),
         ("{log} --at 1970-01-03 --simulated", "1970-01-03"),
         ("{log} --at 1970-01-03 --simulated", "1970-01-01"),
@@ -130,7 +154,7 @@ def test_a_queue_is_corrected_by_its_history(
         ("{log} --at 10 --policy easy,fcfs", "takes one policy"),
         ("{log} --at 10 --simulated --job 3", "--job 3"),
         ("{log} --at 10 --history {queue}", "--history"),
-        ("{log} --at 5 --simulated --adjust 3", "nobody waited"),
+        ("{log} --at 5 --simulated --adjust 3", "no job ever waits"),
         ("{queue}", "give the processors of the cluster"),
         ("{queue} --processors 4 --adjust 3", "--adjust is for logs"),
         ("{queue} --processors 4 --calibrate", "--calibrate is for logs"),

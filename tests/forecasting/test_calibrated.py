@@ -135,7 +135,7 @@ def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
         run_time=np.where(ended, log.run_time, log.run_time + 99_999),
     )
     assert fitted.calibration == calibrate(other, PROCESSORS, now=now, effort=effort).calibration
-    issued = gs.forecast(log, now, policy=fitted, futures=9)
+    issued = gs.forecast(log, now, policy=fitted, adjust=0, futures=9)
     assert issued.attrs["policies"] == "calibrated"
     assert issued.sizes["job"] == len(recorded_timeline(log).at(now).waiting)
 
@@ -185,8 +185,10 @@ def test_a_queue_behind_its_history_is_the_log(log: gs.Workload) -> None:
         whole = gs.forecast(asked, now, futures=9, adjust=6)
         issued = gs.forecast(recorded_timeline(known, PROCESSORS), now, futures=9, adjust=6)
         assert whole.identical(issued)
-        whole = gs.forecast(asked, now, policy=policies[1], futures=9)
-        issued = gs.forecast(recorded_timeline(known, PROCESSORS), now, policy=policies[2], futures=9)
+        whole = gs.forecast(asked, now, policy=policies[1], adjust=9, futures=9)
+        issued = gs.forecast(
+            recorded_timeline(known, PROCESSORS), now, policy=policies[2], adjust=9, futures=9
+        )
         assert whole.sizes["job"] > 3
         assert whole.identical(issued)
 

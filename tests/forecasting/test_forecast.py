@@ -19,8 +19,8 @@ from gridsched.forecasting import (
     timeline_of_run,
 )
 from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, censored_quantile
+from gridsched.forecasting.history import quantiles_of, waiting_instants
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
-from gridsched.forecasting.present import quantiles_of, waiting_instants
 from gridsched.policies.local import Conventions, named_policy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
 from gridsched.prediction.lifetimes import Lifetimes, learn
@@ -152,7 +152,7 @@ def test_who_knows_all_tells_the_actual_starts(policy: str) -> None:
 def test_estimates_alone_are_the_engine_with_estimates() -> None:
     run = gs.simulate(busy_workload(60, 3, load=3.0), estimates="clairvoyant", scheduler="easy")
     snapshot = timeline_of_run(run).at(int(run["submit_time"][-1]))
-    issued = gs.forecast(run, int(run["submit_time"][-1]), futures=5)
+    issued = gs.forecast(run, int(run["submit_time"][-1]), adjust=0, futures=5)
     found = issued["expected_start"].to_numpy()
     running = snapshot.past[snapshot.running]
     left = running["start"] + running["estimate"] - snapshot.now
@@ -182,7 +182,7 @@ def test_nothing_is_known_of_what_comes(run: Any) -> None:
 
 def test_what_a_forecast_says(run: Any) -> None:
     now = int(run["submit_time"][1500])
-    issued = gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3)
+    issued = gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, adjust=0, futures=50, seed=3)
     waits = (run["submit_time"] <= now) & (run["start_time"] > now)
     assert issued["job_number"].to_numpy().tolist() == run["job_number"][waits].to_numpy().tolist()
     assert issued["quantile"].to_numpy().tolist() == [0.1, 0.9]
@@ -190,12 +190,14 @@ def test_what_a_forecast_says(run: Any) -> None:
     assert (issued["start"].isel(quantile=0) <= issued["start"].isel(quantile=1)).all()
     assert (issued["probability"][(issued["start"].isel(quantile=0) > now + 600)] <= 0.12).all()
     assert issued.attrs["policies"] == "easy"
-    assert issued.equals(gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3))
-    assert not issued.equals(gs.forecast(run, now, policy="fcfs", quantiles=(0.1, 0.9), futures=50))
+    assert issued.equals(
+        gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, adjust=0, futures=50, seed=3)
+    )
+    assert not issued.equals(gs.forecast(run, now, policy="fcfs", quantiles=(0.1, 0.9), adjust=0, futures=50))
 
 
 def test_nobody_waits(run: Any) -> None:
-    assert gs.forecast(run, int(run["end_time"].max())).sizes["job"] == 0
+    assert gs.forecast(run, int(run["end_time"].max()), adjust=0).sizes["job"] == 0
 
 
 def test_quantiles_of_draws() -> None:

@@ -23,7 +23,8 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Task
 from gridsched.experiments.validation import Count, unique
 from gridsched.forecasting.calibrated import CALIBRATED, calibrate
-from gridsched.forecasting.judging import CORRECTIONS, METHODS, NULL, RANGES, judge, make_forecasts
+from gridsched.forecasting.history import COMPARED, METHODS, NULL, MethodName, make_forecasts
+from gridsched.forecasting.judging import CORRECTION_LABELS, CORRECTIONS, RANGES, judge
 from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
 from gridsched.policies.local import POLICIES, Conventions, named_policy
 from gridsched.presentation.sentences import count, percent
@@ -34,13 +35,15 @@ TruthName = Literal["simulated", "recorded"]
 
 _HERE = "gridsched.experiments.kinds.forecast"
 
-_CORRECTED = dict(zip(CORRECTIONS, ("uncorrected", "corrected once", "corrected online"), strict=True))
-"""Corrections as labels have them."""
+_COMBINATIONS = [
+    pair
+    for pair in product(METHODS, CORRECTIONS)
+    if pair not in (("combined", CORRECTIONS[0]), ("learned", CORRECTIONS[1]))
+]
+"""Predictors with their corrections; combined forecasts are weighted, which is a correction, and learned ones
+are always learned anew."""
 
-_COMBINATIONS = [pair for pair in product(METHODS, CORRECTIONS) if pair != ("combined", CORRECTIONS[0])]
-"""Predictors with their corrections; combined forecasts are weighted, which is a correction."""
-
-_SHOWN = ("futures", "combined", NULL, "estimates")
+_SHOWN = ("learned", "futures", "combined", NULL, "estimates")
 """Predictors that have a panel."""
 
 _GOAL = (0.77, 0.83)
@@ -80,6 +83,8 @@ class ForecastStudy(Study):
     calibrate: bool = False
     """Whether the futures of recorded starts go on under a present policy that is fitted to the first half of
     each log, see docs/calibration.md, in place of `policy`."""
+    predictors: tuple[MethodName, ...] = COMPARED
+    """How starts are forecast, see docs/forecast-reference.md; the null model is among them."""
     instants: Annotated[Count, Field(ge=20)] = 300
     """Times at which jobs that wait are forecast, drawn evenly over the time in which somebody waits."""
     jobs: Count = 8
@@ -91,6 +96,9 @@ class ForecastStudy(Study):
     def _consistent(self) -> Self:
         unique("workloads", [workload.name for workload in self.workloads])
         unique("truths", list(self.truths))
+        unique("predictors", list(self.predictors))
+        if NULL not in self.predictors:
+            raise ValueError(f"predictors: add {NULL}, with which the others are compared")
         if self.policy not in POLICIES:
             raise ValueError(f"policy: found {self.policy!r}; use one of {', '.join(POLICIES)}")
         if self.calibrate and self.truths != ("recorded",):
@@ -117,6 +125,7 @@ class ForecastStudy(Study):
                     "truth": truth,
                     "policy": self.policy,
                     "calibrated": self.calibrate,
+                    "predictors": list(self.predictors),
                     "instants": self.instants,
                     "jobs": self.jobs,
                     "futures": self.futures,
@@ -143,6 +152,7 @@ class ForecastStudy(Study):
     def specifications(self) -> list[Specification]:
         """Coverage by log, predictors compared by their interval score, coverage by horizon."""
         # Predictors that are corrected online have no correction in their label
+        shown = [name for name in _SHOWN if name in self.predictors]
         return [
             Specification(
                 name="coverage",
@@ -156,7 +166,7 @@ class ForecastStudy(Study):
                     "scheduler": [
                         scheduler_of(method, correction)
                         for method, correction in _COMBINATIONS
-                        if method in _SHOWN and correction != CORRECTIONS[1]
+                        if method in shown and correction != CORRECTIONS[1]
                     ]
                 },
                 reference="",
@@ -168,7 +178,7 @@ class ForecastStudy(Study):
                 form="ranking",
                 title="Predictors compared by their interval score",
                 measures=("interval_score_mean",),
-                where={"scheduler": list(METHODS)},
+                where={"scheduler": [name for name in METHODS if name in self.predictors]},
                 caption="The score is the width plus ten times the distance of starts outside: lower is "
                 "better.",
             ),
@@ -179,7 +189,7 @@ class ForecastStudy(Study):
                 measures=("coverage",),
                 hue="group",
                 lanes="predictor",
-                where={"scheduler": list(_SHOWN), "group": list(RANGES[1:])},
+                where={"scheduler": shown, "group": list(RANGES[1:])},
                 reference="",
             ),
         ]
@@ -199,20 +209,25 @@ class ForecastStudy(Study):
 
 def scheduler_of(method: str, correction: str) -> str:
     """Label of a predictor with its correction; none is named where it is corrected online."""
-    return method if correction == CORRECTIONS[-1] else f"{method}, {_CORRECTED[correction]}"
+    return method if correction == CORRECTIONS[-1] else f"{method}, {CORRECTION_LABELS[correction]}"
 
 
 def covered(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
     """On how many logs intervals cover what they say, with and without correction."""
     lines = []
-    for method, correction in (("combined", CORRECTIONS[-1]), ("futures", CORRECTIONS[0])):
+    told: tuple[tuple[MethodName, str], ...] = (
+        ("learned", CORRECTIONS[-1]),
+        ("combined", CORRECTIONS[-1]),
+        ("futures", CORRECTIONS[0]),
+    )
+    for method, correction in told:
         own = numbers["value"][numbers["scheduler"] == scheduler_of(method, correction)]
         if len(own):
             inside = int(own.between(*_GOAL).sum())
             span = " to ".join(dict.fromkeys((percent(own.min()), percent(own.max()))))
             lines.append(
-                f"{METHODS[method].capitalize()}, {_CORRECTED[correction]}: intervals of 80 % hold {span} of "
-                f"the starts, and {percent(_GOAL[0])} to {percent(_GOAL[1])} in "
+                f"{METHODS[method].capitalize()}, {CORRECTION_LABELS[correction]}: intervals of 80 % "
+                f"hold {span} of the starts, and {percent(_GOAL[0])} to {percent(_GOAL[1])} in "
                 f"{count(inside) if inside else 'none'} of {count(len(own), 'scenario')}."
             )
     return lines or ["No forecast was judged."]
@@ -227,13 +242,14 @@ def run_forecasts(
     truth: TruthName,
     policy: str,
     calibrated: bool,
+    predictors: Sequence[str],
     instants: int,
     jobs: int,
     futures: int,
     seed: int,
     target: str | Path,
 ) -> None:
-    """Forecast a log by all methods and judge the second half.
+    """Forecast a log by several methods and judge the second half.
 
     Parameters
     ----------
@@ -247,6 +263,8 @@ def run_forecasts(
         Name of the local policy.
     calibrated : bool
         Whether recorded starts are forecast under a policy that is fitted to the first half of the log.
+    predictors : sequence of str
+        Keys of `gridsched.forecasting.METHODS`.
     instants, jobs, futures : int
         How many, see `gridsched.forecasting.make_forecasts`.
     seed : int
@@ -270,9 +288,11 @@ def run_forecasts(
         jobs=jobs,
         futures=futures,
         seed=seed,
+        methods=predictors,
     )
     judged = ((judge(forecasts, parts=BLOCKS), _OF_PARTS), (judge(forecasts).assign(part=0), _OF_ALL))
-    schedulers, groups = [scheduler_of(*each) for each in _COMBINATIONS], [ALL, *RANGES[1:]]
+    asked = [(method, correction) for method, correction in _COMBINATIONS if method in predictors]
+    schedulers, groups = [scheduler_of(*each) for each in asked], [ALL, *RANGES[1:]]
     keys = ["scheduler", "replicate", "group"]
     index = pd.MultiIndex.from_product([schedulers, range(BLOCKS), groups], names=keys)
     columns = []
@@ -311,6 +331,8 @@ def collect_forecasts(runs: Sequence[str | Path], attributes: Mapping[str, Any],
         The dataset.
     """
     read = [results.read(path) for path in runs]
+    judged = read[0]["scheduler"].values.tolist()
+    asked = [each for each in _COMBINATIONS if scheduler_of(*each) in judged]
     parts = [
         labelled(
             each.sel(scheduler=scheduler_of(method, correction)),
@@ -319,16 +341,16 @@ def collect_forecasts(runs: Sequence[str | Path], attributes: Mapping[str, Any],
             scenario_parameters={
                 key: each.attrs[key] for key in ("log", "starts", "forecasts_made", "instants", "left_out")
             },
-            scheduler_parameters={"predictor": method, "correction": _CORRECTED[correction]},
+            scheduler_parameters={"predictor": method, "correction": CORRECTION_LABELS[correction]},
             replicates_are="blocks",
         )
-        for each, (method, correction) in product(read, _COMBINATIONS)
+        for each, (method, correction) in product(read, asked)
     ]
     whole = table_of_runs(
         parts,
         {
             "scenario": [each.attrs["scenario"] for each in read],
-            "scheduler": [scheduler_of(*each) for each in _COMBINATIONS],
+            "scheduler": judged,
             "estimates": ["requested"],
         },
     )

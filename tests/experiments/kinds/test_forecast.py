@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import gridsched as gs
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.kinds import forecast as kind
 from gridsched.experiments.kinds.forecast import ForecastStudy
-from gridsched.forecasting.judging import METHODS, NULL, RANGES
+from gridsched.forecasting.history import COMPARED, NULL
+from gridsched.forecasting.judging import RANGES
 from gridsched.results import read
 from tests.support.studies import message_about, run_study, study_in
 
@@ -74,8 +76,8 @@ def of(dataset: xr.Dataset, measure: str, scheduler: str, starts: str = "simulat
 
 
 def test_every_method_is_judged(dataset: xr.Dataset) -> None:
-    assert set(dataset["predictor"].values) == set(METHODS)
-    assert dataset.sizes["scheduler"] == 3 * len(METHODS) - 1
+    assert set(dataset["predictor"].values) == set(COMPARED)
+    assert dataset.sizes["scheduler"] == 3 * len(COMPARED) - 1
     assert dataset["replicates_are"].values.tolist() == ["blocks"] * 2
     assert float(of(dataset, "coverage", "estimates, uncorrected").mean()) < 0.1, "points hold nothing"
     assert (of(dataset, "interval_width_mean", "estimates, uncorrected").dropna("replicate") == 0).all()
@@ -135,12 +137,29 @@ def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: 
     assert scores[True]["futures"] != scores[False]["futures"]
 
 
+def test_learned_forecasts_are_a_predictor_that_is_asked_for(tmp_path: Path, dataset: xr.Dataset) -> None:
+    """The null model is as without it; nothing is learned anew in a correction by the first half."""
+    (tmp_path / "own.swf").write_text(busy_log(), encoding="utf-8")
+    asked = {"predictors": ["learned", NULL], "truths": ["recorded"]}
+    made = read(study_in(tmp_path, partial(study_of, **asked), 1, shown=True) / "tiny" / "study.nc")
+    assert set(made["scheduler"].values) == {
+        *("learned", "learned, uncorrected"),
+        *(NULL, f"{NULL}, uncorrected", f"{NULL}, corrected once"),
+    }
+    for name in (NULL, "learned"):
+        assert float(of(made, "jobs", name, "recorded").sum()) > 30
+    left, right = (of(each, "coverage", NULL, "recorded") for each in (made, dataset))
+    np.testing.assert_array_equal(left, right)
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"policy": "fastest"}, "policy"),
         ({"truths": ["guessed"]}, "truths"),
         ({"instants": 5}, "instants"),
+        ({"predictors": ["futures"]}, "add null"),
+        ({"predictors": [NULL, "guessed"]}, "predictors"),
         ({"calibrate": True}, "truths: [recorded]"),
         ({"workloads": [{"name": "own", "processors": 4, "jobs": [[0, 1, 1, 1]]}]}, "only a log"),
     ],
