@@ -17,6 +17,7 @@ ASPECTS: dict[str, str] = {
     "memory": "memory of jobs and nodes",
     "gpus": "GPUs of jobs and nodes",
     "partitions": "which nodes jobs may use, and what they may ask for",
+    "constraints": "features that nodes of jobs must have",
     "limits": "what users and other groups may have at once",
     "cancellations": "jobs that were cancelled before they started, and users who give up",
     "dependencies": "jobs that wait for other jobs",
@@ -43,6 +44,7 @@ def aspects_of(workload: Workload, cluster: Cluster) -> tuple[str, ...]:
         "gpus": any(kind.gpus for kind in cluster.nodes)
         and any(column is not None and bool((column > 0).any()) for column in asked),
         "partitions": bool(cluster.partitions),
+        "constraints": bool(cluster.constraints) and workload.constraint is not None,
         "limits": bool(cluster.limits),
         "cancellations": workload.gives_up_time is not None and bool((workload.gives_up_time >= 0).any()),
         "dependencies": workload.dependencies is not None and bool(len(workload.dependencies)),
@@ -92,9 +94,11 @@ def _without(workload: Workload, cluster: Cluster, name: str) -> tuple[Workload,
         )
     match name:
         case "nodes":
-            return workload, replace(cluster, nodes=(), partitions=())
+            return workload, replace(cluster, nodes=(), partitions=(), constraints={})
         case "partitions":
             return workload, replace(cluster, partitions=())
+        case "constraints":
+            return replace(workload, constraint=None), cluster
         case "limits":
             return workload, replace(cluster, limits=())
         case "memory":

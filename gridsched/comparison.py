@@ -657,6 +657,7 @@ def left_aside(
             if "partitions" in used
             else _kinds(workload.partition, "one pool of processors for all; see --partition, --nodes"),
         ),
+        ("constraints", "" if "constraints" in used else _constrained(workload)),
         ("queues, QOS", _kinds(workload.queue, "none has limits or priorities of its own")),
         ("fair-share", "the policy alone determines the order of the queue"),
         ("dependencies", _waiting_for_others(workload, accounting, used)),
@@ -748,6 +749,12 @@ def _cancellations(workload: Workload, used: Sequence[str]) -> str:
         if "cancellations" in used or not count
         else f"{count:,} jobs were cancelled before they started; they do not wait here"
     )
+
+
+def _constrained(workload: Workload) -> str:
+    """What is said of jobs that ask for features of nodes where these do not count."""
+    count = 0 if workload.constraint is None else int((workload.constraint >= 0).sum())
+    return f"{count:,} jobs ask for features of nodes, which are not known" if count else ""
 
 
 def _waiting_for_others(workload: Workload, accounting: AccountingLog | None, used: Sequence[str]) -> str:

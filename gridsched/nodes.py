@@ -287,6 +287,20 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
     return allowed
 
 
+def numbered_constraints(texts: Sequence[str]) -> tuple[dict[int, str], list[str]]:
+    """Constraints by their numbers in a log, and those that are not modelled: these allow all nodes."""
+    known: dict[int, str] = {}
+    strange = []
+    for number, text in enumerate(texts):
+        try:
+            nodes_with(text, ())
+        except ConfigurationError:
+            strange.append(text)
+        else:
+            known[number] = text
+    return known, strange
+
+
 def _nodes_of_either(
     tokens: list[str], features: list[set[str]], expression: str
 ) -> tuple[NDArray[np.bool_], list[str]]:

@@ -54,6 +54,7 @@ def cluster_of(
             "partition_of": site.partition_of,
             "limits": site.limits,
             "placement": site.placement,
+            "constraints": site.constraints,
         }
     else:
         processors = options.processors or workload.processors_available or _most_in_use(workload, options)
@@ -97,7 +98,11 @@ def _nodes(
     if options.node_type is not None:
         return SiteNodes(nodes=_types(options.node_type)), []
     if configured is not None and not pool and "nodes" not in names_of_aspects(options.without):
-        site = SiteNodes(nodes=tuple(configured.nodes), partitions=tuple(configured.partitions))
+        site = SiteNodes(
+            nodes=tuple(configured.nodes),
+            partitions=tuple(configured.partitions),
+            constraints=configured.constraints,
+        )
         # with one partition it does not matter what jobs call it
         strangers = _strangers(log, workload, site) if len(site.partitions) > 1 else []
         return site, [("nodes", "as configured"), *strangers]
@@ -201,7 +206,7 @@ def _known_nodes(shape: dict[str, Any]) -> set[str]:
     """Names by which events may call nodes of a cluster of this shape."""
     from gridsched.platform import Cluster
 
-    bare = Cluster(**{key: shape[key] for key in shape if key not in ("partitions", "limits")})
+    bare = Cluster(**{key: shape[key] for key in shape if key not in ("partitions", "limits", "constraints")})
     return {"*", *bare.node_names, *(kind.name for kind in bare.node_types)}
 
 

@@ -21,7 +21,7 @@ PREDICTING = ("easy++",)
 FORMATS = ("swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs")
 """Names of the formats of logs."""
 
-ASPECTS = ("nodes", "memory", "gpus", "partitions", "limits", "cancellations", "dependencies")
+ASPECTS = ("nodes", "memory", "gpus", "partitions", "constraints", "limits", "cancellations", "dependencies")
 """What a simulation can leave out."""
 
 ALL = "all"

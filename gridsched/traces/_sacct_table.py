@@ -87,17 +87,45 @@ WAITING_TASKS = "array tasks that had not started"
 _OR = b"\x1f"
 """What stands for `|` in constraints, which delimits columns elsewhere."""
 
+_WITH_OR = ("constraints", "submitline")
+"""Columns that may have alternatives such as std|ib."""
 
-def _with_alternatives(text: bytes, delimiter: bytes, columns: int) -> bytes:
-    """Lines in which `|` of the last column does not end it."""
-    if delimiter != b"|" or text.count(delimiter) <= text.count(b"\n") * (columns - 1):
+_READS: dict[str, re.Pattern[bytes]] = {
+    **dict.fromkeys(TIMES, re.compile(rb"\s*(\d{4}-\d\d-\d\dT[\d:]+|\d*|Unknown|None)\s*")),
+    "submitline": re.compile(rb"(\S*/)?(sbatch|srun|salloc|scrontab)\b.*|", re.DOTALL),
+}
+"""What fields of other columns look like."""
+
+
+def _with_alternatives(text: bytes, names: list[str]) -> bytes:
+    """Lines in which `|` of constraints, and of command lines that name them, does not end a column.
+
+    How many belong to which column is known by what others look like. Lines that fit in no way, or in
+    several, stay as they are.
+    """
+    bearers = [place for place, name in enumerate(names) if name in _WITH_OR]
+    if not bearers or text.count(b"|") <= text.count(b"\n") * (len(names) - 1):
         return text
-    lines = []
-    for row in text.split(b"\n"):
-        *before, last = row.split(delimiter, columns - 1)
-        whole = len(before) == columns - 1
-        lines.append(delimiter.join([*before, last.replace(delimiter, _OR) if whole else last]))
-    return b"\n".join(lines)
+    known = [(place, _READS[name]) for place, name in enumerate(names) if name in _READS]
+    return b"\n".join(_joined(row, len(names), bearers, known) for row in text.split(b"\n"))
+
+
+def _joined(
+    row: bytes, columns: int, bearers: list[int], known: list[tuple[int, re.Pattern[bytes]]]
+) -> bytes:
+    """A line with `_OR` for those of its delimiters that are none."""
+    fields = row.split(b"|")
+    surplus = len(fields) - columns
+    if surplus <= 0:
+        return row
+    found = []
+    for first in range(surplus + 1) if len(bearers) > 1 else [surplus]:
+        whole = list(fields)
+        for place, more in zip(bearers, (first, surplus - first), strict=False):
+            whole[place : place + more + 1] = [_OR.join(whole[place : place + more + 1])]
+        if len(whole) == columns and all(reads.fullmatch(whole[place]) for place, reads in known):
+            found.append(b"|".join(whole))
+    return found[0] if len(found) == 1 else row
 
 
 class AccountingTable:
@@ -119,8 +147,8 @@ class AccountingTable:
             return
         if not self._header:
             line, text = self._read_header(line, without_mark(text))
-        if self._header[-1].lower() == "constraints":
-            text = _with_alternatives(text, self._delimiter.encode(), len(self._header))
+        if self._delimiter == "|":
+            text = _with_alternatives(text, [name.strip().lower() for name in self._header])
         block = split(self.file, line, text, self._delimiter, len(self._header))
         if not len(block):
             return

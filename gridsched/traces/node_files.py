@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import read_yaml
-from gridsched.nodes import Limit, NodeType, Partition, PlacementName
+from gridsched.nodes import Limit, NodeType, Partition, PlacementName, numbered_constraints
 
 __all__ = ["SiteNodes", "read_nodes"]
 
@@ -50,6 +50,8 @@ class SiteNodes:
         Limits of groups.
     placement : str
         Which nodes jobs get.
+    constraints : mapping of int to str
+        Constraints of the log by number, where nodes have features.
     """
 
     nodes: tuple[NodeType, ...]
@@ -57,6 +59,7 @@ class SiteNodes:
     partition_of: Any = "partition"
     limits: tuple[Limit, ...] = ()
     placement: PlacementName = "first_fit"
+    constraints: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_nodes(path: str | os.PathLike[str], names: Mapping[str, Sequence[str]] | None = None) -> SiteNodes:
@@ -100,7 +103,7 @@ class _Reader:
 
     def site(self, content: Any) -> SiteNodes:
         """What the whole file says."""
-        known = tuple(each.name for each in fields(SiteNodes))
+        known = tuple(each.name for each in fields(SiteNodes) if each.name != "constraints")
         entries = self._mapping(content, "the file", known)
         column = self._word(entries.get("partition_of", "partition"), "partition_of", _COLUMNS)
         placement: Any = self._word(
@@ -122,8 +125,14 @@ class _Reader:
         )
         self._check_partitions(partitions, {*node_names, *(kind.name for kind in nodes)})
         limits = tuple(self._limit(entry, key) for key, entry in self._list(entries, "limits"))
+        has_features = any(kind.features for kind in nodes)
         return SiteNodes(
-            nodes=nodes, partitions=partitions, partition_of=column, limits=limits, placement=placement
+            nodes=nodes,
+            partitions=partitions,
+            partition_of=column,
+            limits=limits,
+            placement=placement,
+            constraints=numbered_constraints(self._names.get("constraint", ()))[0] if has_features else {},
         )
 
     def _partition(self, entry: Any, key: str, place: int, column: str) -> Partition:

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import NodeType, Partition, nodes_with
+from gridsched.nodes import NodeType, Partition, numbered_constraints
 from gridsched.platform import Cluster
 from gridsched.systems.base import CONSTRAINT, Site
 from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, words
@@ -123,12 +123,14 @@ def read_slurm_site(
     exclusive = [partition.exclusive for partition in ordered]
     if any(exclusive) and not all(exclusive) and scheduler.select_type != "linear":
         left.append("OverSubscribe=EXCLUSIVE of some partitions")
+    constraints, strange = numbered_constraints(names.get("constraint", ()))
+    left += [f"{CONSTRAINT}{text}" for text in strange]
     factors = {number: each.job_factor for number, each in zip(numbers, ordered, strict=True)}
     return Site(
         cluster=Cluster(
             nodes=_node_types(read, scheduler),
             partitions=[_partition(*each) for each in zip(ordered, numbers, strict=True)],
-            constraints=_constraints(names.get("constraint", ()), left),
+            constraints=constraints,
             node_exclusive=bool(exclusive) and all(exclusive),
             name=Path(configuration).stem,
         ),
@@ -251,19 +253,6 @@ def _accounting(
             for (account, user), amount in read.usage.items()
         },
     )
-
-
-def _constraints(texts: Sequence[str], left: list[str]) -> dict[int, str]:
-    """Constraints of jobs by number; those that are not modelled are named in `left`, and allow all nodes."""
-    known: dict[int, str] = {}
-    for number, text in enumerate(texts):
-        try:
-            nodes_with(text, [()])
-        except ConfigurationError:
-            left.append(f"{CONSTRAINT}{text}")
-        else:
-            known[number] = text
-    return known
 
 
 def _partition(partition: SlurmPartition, number: int) -> Partition:
