@@ -36,6 +36,7 @@ def site(seed: int = 1, count: int = 150) -> tuple[gs.Workload, gs.Cluster]:
         requested_gpus=gpus,
         partition=(gpus > 0).astype(int),
         user=rng.integers(0, 5, count),
+        constraint=np.where((gpus < 0) & (run % 5 == 0), 0, -1),
         wait_time=np.where(never, -1, rng.integers(0, 1000, count)),
         status=np.where(never, 5, 1),
         gives_up_time=np.where(never, submit + rng.integers(0, 3000, count), -1),
@@ -43,11 +44,12 @@ def site(seed: int = 1, count: int = 150) -> tuple[gs.Workload, gs.Cluster]:
     )
     cluster = gs.Cluster(
         nodes=[
-            NodeType(name="c", count=2, cores=8, memory=24),
+            NodeType(name="c", count=2, cores=8, memory=24, features=["big"]),
             NodeType(name="g", cores=4, memory=16, gpus=2),
         ],
         partitions=[Partition(number=0, name="all"), Partition(number=1, name="gpu", nodes=["g"])],
         limits=[Limit(by="user", jobs=6)],
+        constraints={0: "big"},
     )
     return workload, cluster
 
@@ -57,7 +59,7 @@ def test_all_of_it_is_there_and_can_be_left_out() -> None:
     assert aspects_of(workload, cluster) == tuple(ASPECTS)
     for name in ASPECTS:
         there = set(aspects_of(*without(workload, cluster, [name])))
-        gone = {"nodes", "memory", "gpus", "partitions"} if name == "nodes" else {name}
+        gone = {"nodes", "memory", "gpus", "partitions", "constraints"} if name == "nodes" else {name}
         assert there == set(ASPECTS) - gone
     plain, pool = without(workload, cluster, ASPECTS)
     assert aspects_of(plain, pool) == ()

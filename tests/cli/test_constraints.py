@@ -20,7 +20,7 @@ nodes:
 @pytest.mark.parametrize(
     ("options", "used", "wait"),
     [
-        ("--nodes nodes.yaml", True, "200"),
+        ("--nodes nodes.yaml", True, "400"),
         ("--nodes nodes.yaml --without constraints", False, "0"),
         ("--processors 24", False, "0"),
     ],
