@@ -64,10 +64,16 @@ def cluster_of(
         node_exclusive=options.node_exclusive or (configured is not None and configured.node_exclusive),
         speed=options.speed,
         name=workload.name,
-        events=_events(workload, options, shape),
+        events=[*_configured(configured, shape), *_events(workload, options, shape)],
         requeue=options.requeue,
     )
     return cluster, notes
+
+
+def _configured(configured: Cluster | None, shape: dict[str, Any]) -> list[NodeEvent]:
+    """Events of nodes that a configuration has, where its nodes are simulated."""
+    used = configured is not None and shape.get("nodes") == configured.nodes
+    return list(configured.events) if configured is not None and used else []
 
 
 def _nodes(

@@ -16,7 +16,7 @@ SelectType=select/cons_tres
 Licenses=matlab:2
 NodeName=n[1-4] CPUs=4 Weight=2 CoreSpecCount=1
 PartitionName=batch Nodes=n[1-4] Default=YES
-PartitionName=fat Nodes=n[1-2] PriorityTier=2 MaxNodes=2
+PartitionName=fat Nodes=n[1-2] PriorityTier=2 LLN=YES
 """
 DUMP = """\
 Cluster - 'lab':Fairshare=1
@@ -141,7 +141,7 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         "whole nodes (--exclusive)": ["6", "25.0%"],
         "features (--constraint) without the column Constraints": ["6", "25.0%"],
         "limits of job arrays (%)": ["6", "25.0%"],
-        "slurm.conf: PartitionName maxnodes": ["1", "4.2%"],
+        "slurm.conf: PartitionName lln": ["1", "4.2%"],
         "ran on nodes that slurm.conf does not have": ["1", "4.2%"],
         "partitions that slurm.conf does not have: taken as batch": ["1", "4.2%"],
         "users or accounts that sacctmgr does not have: one share no limits": ["1", "4.2%"],

@@ -131,7 +131,10 @@ _FLAGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmNode:
-    """A node of a configuration; memory in MiB, `line` numbers the lines of nodes."""
+    """A node of a configuration; memory in MiB, `line` numbers the lines of nodes.
+
+    It is `out` if its State says that it is down or drained, until somebody resumes it.
+    """
 
     name: str
     cores: int = 1
@@ -140,6 +143,7 @@ class SlurmNode:
     weight: int = 1
     features: tuple[str, ...] = ()
     line: int = 0
+    out: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +160,8 @@ class SlurmPartition:
         PriorityTier and PriorityJobFactor.
     time_limit : int, optional
         MaxTime [s].
+    most_nodes : int, optional
+        MaxNodes of a job.
     default : bool
         Whether jobs that name no partition use it.
     exclusive : bool
@@ -171,6 +177,7 @@ class SlurmPartition:
     tier: int = 1
     job_factor: int = 1
     time_limit: int | None = None
+    most_nodes: int | None = None
     default: bool = False
     exclusive: bool = False
     preempt_mode: PreemptMode | None = None
@@ -266,6 +273,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     nodes: dict[str, SlurmNode] = {}
     node_sets: dict[str, tuple[str, dict[str, str]]] = {}
     lines = 0
+    future: set[str] = set()
     of_partitions: list[tuple[str, dict[str, str]]] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for where, text in with_changes(lines_of(path), changes):
@@ -278,7 +286,11 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
                 defaults[name] |= line
             elif name == "nodename":
                 lines += 1
-                for node in _nodes_of(defaults[name] | line, where, found.left):
+                made = _nodes_of(defaults[name] | line, where, found.left)
+                if (defaults[name] | line).get("state", "").upper() == "FUTURE":
+                    future |= {node.name for node in made}
+                    continue
+                for node in made:
                     nodes[node.name] = replace(node, line=lines)
             else:
                 of_partitions.append((where, defaults[name] | line))
@@ -302,6 +314,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         else:
             found.values[name] = (value, where)
     sets = {name: _nodes_in_set(line, where, nodes) for name, (where, line) in node_sets.items()}
+    sets |= {name: [] for name in future}  # nodes that do not exist yet
     partitions = [_partition_of(line, where, nodes, sets, found.left) for where, line in of_partitions]
     if not (found.values or nodes or partitions):
         raise ConfigurationError(
@@ -456,20 +469,24 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
         gpus=gpus,
         weight=number.get("weight", 1),
         features=tuple(split_hosts(line.get("feature", line.get("features", "")))),
+        out=line.get("state", "").upper() in _OUT,
     )
     names = expand_hosts(line["nodename"], f"{where}: NodeName")
     return [replace(made, name=name) for name in names]
 
+
+_OUT = words("DOWN DRAIN DRAINED DRAINING FAIL FAILING")
+"""States of nodes that take no jobs."""
 
 _COUNTS = words("cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory weight")
 
 _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
-    "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos"
+    "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos maxnodes"
 )
 PARTITION_OTHERS = words(
-    "minnodes maxnodes allowgroups allowaccounts "
+    "minnodes allowgroups allowaccounts "
     "allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
@@ -522,6 +539,9 @@ def _partition_of(
         time_limit=None
         if most.upper() in ("UNLIMITED", "INFINITE")
         else 60 * minutes(most, f"{where}: MaxTime"),
+        most_nodes=None
+        if line.get("maxnodes", "UNLIMITED").upper() in ("UNLIMITED", "INFINITE")
+        else _whole(line["maxnodes"], f"{where}: MaxNodes"),
         default=line.get("default", "NO").upper() in ("YES", "TRUE"),
         exclusive=share == "EXCLUSIVE",
         preempt_mode=preempt_mode(line["preemptmode"], f"{where}: PreemptMode", left)[0]

@@ -201,7 +201,8 @@ class Replay:
                 f"{self.recording.folder}: the log names node {unknown[0]}, which slurm.conf does not have; "
                 "give the configuration of that time"
             )
-        events = [(at, kind, places[name]) for at, kind, name in self.recording.node_events]
+        events = [(0, EventKind.DRAIN, k) for k, node in enumerate(self.configuration.nodes) if node.out]
+        events += [(at, kind, places[name]) for at, kind, name in self.recording.node_events]
         reserved = np.zeros((len(self.recording.reservations), len(nodes)), np.uint8)
         windows: RecordArray = np.zeros(len(reserved), WINDOW)
         for k, each in enumerate(self.recording.reservations):

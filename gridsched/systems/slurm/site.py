@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import NodeType, Partition, numbered_constraints
+from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
 from gridsched.platform import Cluster
 from gridsched.systems.base import CONSTRAINT, Site
 from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, words
@@ -133,6 +133,7 @@ def read_slurm_site(
             constraints=constraints,
             node_exclusive=bool(exclusive) and all(exclusive),
             name=Path(configuration).stem,
+            events=[NodeEvent(time=0, node=node.name, kind="drain") for node in read.nodes if node.out],
         ),
         scheduler=replace(
             scheduler,
@@ -263,6 +264,7 @@ def _partition(partition: SlurmPartition, number: int) -> Partition:
         name=partition.name,
         nodes=partition.nodes,
         time_limit=partition.time_limit,
+        most_nodes=partition.most_nodes,
         priority=partition.tier,
     )
 

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from gridsched.engine.job_lifecycle import Fate
+from gridsched.simulation import simulate
 from gridsched.systems.slurm.accounts import USE_PARENT, minutes, read_accounting
 from gridsched.systems.slurm.conf import SlurmNode, read_configuration
 from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.systems.slurm.scheduler import Slurm
+from gridsched.systems.slurm.site import read_slurm_site
+from gridsched.verification import verify
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import jobs_of
 from tests.systems.slurm.recordings import RECORDINGS
 
 CONF = """
@@ -227,3 +232,34 @@ def test_accounts_users_shares_and_limits(tmp_path: Path) -> None:
 def test_a_broken_dump_is_one_line(tmp_path: Path, text: str, named: list[str]) -> None:
     with refused(*named):
         read_accounting(written(tmp_path, text, "dump.cfg"))
+
+
+def test_states_of_nodes_and_sizes_of_partitions(tmp_path: Path) -> None:
+    text = """\
+NodeName=DEFAULT CPUs=4
+NodeName=n[1-3]
+NodeName=n4 State=DRAIN
+NodeName=n[5-9] State=FUTURE
+PartitionName=all Nodes=n[1-9] Default=YES MaxNodes=2
+"""
+    path = written(tmp_path, text)
+    conf = read_configuration(path)
+    assert [(node.name, node.out) for node in conf.nodes] == [
+        *((f"n{k}", False) for k in (1, 2, 3)),
+        ("n4", True),
+    ]
+    assert_fields(conf.partitions[0], nodes=("n1", "n2", "n3", "n4"), most_nodes=2)
+    site = read_slurm_site(path)
+    assert site.cluster is not None
+    jobs = jobs_of(
+        submit_time=[0] * 3,
+        run_time=[100] * 3,
+        requested_processors=[12, 8, 8],
+        requested_nodes=[3, 2, 2],
+    )
+    run = simulate(jobs, site.cluster, site.scheduler)
+    verify(run)
+    # the first one asks for too many nodes; of three nodes two jobs of two run one after the other
+    assert run["fate"].values[0] == Fate.REJECTED
+    starts = run["start_time"].values[1:]
+    assert abs(int(starts[0]) - int(starts[1])) >= 100
