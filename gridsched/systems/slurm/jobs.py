@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class ClusterJobs:
         Jobs that ask for a part of a GPU, and get a whole one.
     keeps : bool[...], optional
         Rows of limits of which what was used does not decay; none where no limit is of minutes.
+    limit_keys : list of tuple of str
+        Keys of the last of the limits, which are those of associations and qualities of service.
     """
 
     machine: SlurmCluster
@@ -73,6 +75,7 @@ class ClusterJobs:
     outages: Integers
     shared_gpus: int = 0
     keeps: NDArray[np.bool_] | None = None
+    limit_keys: list[tuple[str, ...]] = field(default_factory=list)
 
 
 def cluster_jobs(
@@ -131,9 +134,11 @@ def cluster_jobs(
         chain_tasks(records, np.asarray(workload.array, np.int64), column_of(workload, "array_limit"))
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
+    limit_keys: list[tuple[str, ...]] = []
     if accounting is not None:
         of_partition = [(qualities or {}).get(each.number, "") for each in cluster.partitions] or [""]
         of_jobs = limits_of_jobs(accounting, owners_of(workload), [of_partition[k] for k in where.tolist()])
+        limit_keys = list(of_jobs.keys)
         if of_jobs.has_minutes:
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
@@ -170,6 +175,7 @@ def cluster_jobs(
         outages=outages,
         shared_gpus=int((column_of(workload, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
         keeps=keeps,
+        limit_keys=limit_keys,
     )
 
 

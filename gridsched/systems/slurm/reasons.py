@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.records import FOREVER
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import QueueReason
@@ -20,13 +21,12 @@ from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.accounts import Owner
 from gridsched.systems.slurm.controller import Controller
 from gridsched.systems.slurm.jobs import ClusterJobs
-from gridsched.systems.slurm.limits import limits_of_jobs
 from gridsched.systems.slurm.priority import Priorities
 from gridsched.systems.slurm.scheduler import Slurm
 
 NOT_TESTED, DEPENDENCY, NEVER, BEGIN_TIME = "None", "Dependency", "DependencyNeverSatisfied", "BeginTime"
 RESOURCES, PRIORITY, NOT_AVAILABLE = "Resources", "Priority", "ReqNodeNotAvail"
-ARRAY_LIMIT = "JobArrayTaskLimit"
+ARRAY_LIMIT, LICENCES = "JobArrayTaskLimit", "Licenses"
 
 _RUNS, _ABSENT = "", "not submitted"
 """What is noted of a job that does not wait."""
@@ -67,10 +67,8 @@ def watched(scheduler: Slurm, submission: Submission, job: int) -> tuple[Schedul
         def _controller(
             self, jobs: ClusterJobs, owners: Sequence[Owner], priorities: Priorities
         ) -> Controller:
-            accounting = self.accounting if self.enforce_limits else None
-            keys = [] if accounting is None else limits_of_jobs(accounting, owners).keys
-            arrays = [ARRAY_LIMIT] * (len(jobs.machine.limits) - len(keys))
-            watches.append(QueueWatch([*arrays, *map(limit_reason, keys)], [job]))
+            arrays = [ARRAY_LIMIT] * (len(jobs.machine.limits) - len(jobs.limit_keys))
+            watches.append(QueueWatch([*arrays, *map(limit_reason, jobs.limit_keys)], [job]))
             return Controller(jobs.machine, jobs.tickets, self, priorities, watch=watches[-1])
 
     done = WatchedSlurm(**vars(scheduler)).schedule(submission)
@@ -102,7 +100,7 @@ class QueueWatch:
         for job, noted in self.noted.items():
             reason = self._reason(controller, job, now)
             if not noted or noted[-1][1] != reason:
-                ahead = tuple(_ahead(controller, job)) if reason == PRIORITY else ()
+                ahead = tuple(_ahead(controller, job, now)) if reason == PRIORITY else ()
                 noted.append((now, reason, ahead))
 
     def reasons(self, job: int, submit: int, end: int, unit: int = 1) -> list[QueueReason]:
@@ -129,31 +127,38 @@ class QueueWatch:
         limit = _limit_of(tables, job)
         if limit >= 0:
             return self.limits[limit]
-        if next(_ahead(controller, job), None) is not None:
+        if next(_ahead(controller, job, now), None) is not None:
             return PRIORITY
+        if not kernels.has_licences(tables, job):
+            return LICENCES
         record = tables.jobs[job]
         up = (tables.suits[record["kind"]] != 0) & (tables.up != 0)
         return RESOURCES if up.sum() >= record["nodes"] else NOT_AVAILABLE
 
 
-def _ahead(controller: Controller, job: int) -> Iterator[int]:
-    """Jobs before one in the queue of its partition that are not over a limit."""
-    tables = controller.tables
+def _ahead(controller: Controller, job: int, now: int) -> Iterator[int]:
+    """Jobs before one in the queue of its partition that close it if they do not fit, but for its own array."""
+    tables, rules, second = controller.tables, controller.backfill, now // controller.unit
     for other in controller.queue[: controller.waiting].tolist():
         if other == job:
             return
-        same = tables.jobs[other]["partition"] == tables.jobs[job]["partition"]
-        if same and not kernels.over_limit(tables, other):
+        record = tables.jobs[other]
+        together = 0 <= tables.jobs[job]["array"] == record["array"]
+        closes = record["priority"] >= rules.least_priority and second - record["begin"] >= rules.least_age
+        skipped = kernels.over_limit(tables, other) or not kernels.has_licences(tables, other)
+        if record["partition"] == tables.jobs[job]["partition"] and closes and not (skipped or together):
             yield other
 
 
 def _limit_of(tables: Any, job: int) -> int:
-    """The first limit that a job is over, by its row; -1 without one."""
+    """The first limit that a job is over, by its row, those of numbers of jobs first; -1 without one."""
     if not kernels.over_limit(tables, job):
         return -1
     rows = tables.limited[job].copy()
     try:
-        for place, row in enumerate(rows.tolist()):
+        own = [(tables.most[row, 0] == FOREVER, place) for place, row in enumerate(rows.tolist()) if row >= 0]
+        for _, place in sorted(own):
+            row = rows[place]
             tables.limited[job] = -1
             tables.limited[job, place] = row
             if kernels.over_limit(tables, job):

