@@ -137,7 +137,7 @@ class QueueWatch:
 
 
 def _ahead(controller: Controller, job: int, now: int) -> Iterator[int]:
-    """Jobs before one in the queue of its partition that close it if they do not fit, but for its own array."""
+    """Jobs before one in its partition, of other arrays, that close it if they do not fit."""
     tables, rules, second = controller.tables, controller.backfill, now // controller.unit
     for other in controller.queue[: controller.waiting].tolist():
         if other == job:
