@@ -82,7 +82,7 @@ class Cluster:
     placement: PlacementName = "first_fit"
     partitions: Sequence[Partition] = ()
     partition_of: Literal["partition", "queue"] = "partition"
-    constraints: Mapping[int, str] = field(default_factory=dict)
+    constraints: Mapping[int, str] = field(default_factory=dict, hash=False)
     limits: Sequence[Limit] = ()
     events: Sequence[NodeEvent] = ()
     requeue: RequeueName = "place"

@@ -67,7 +67,13 @@ def test_a_job_in_the_columns_of_a_workload(tmp_path: Path) -> None:
     assert {name: int(getattr(workload, name)[0]) for name in columns} == columns
     assert_fields(
         log,
-        names={"user": ("ada",), "group": ("maths",), "partition": ("gpu",), "queue": ("normal",)},
+        names={
+            "user": ("ada",),
+            "group": ("maths",),
+            "partition": ("gpu",),
+            "queue": ("normal",),
+            "constraint": (),
+        },
         gpus=[4],
     )
 
@@ -215,6 +221,7 @@ def test_the_published_sample() -> None:
         "group": 8,
         "partition": 5,
         "queue": 1,
+        "constraint": 0,
     }
     assert np.count_nonzero(workload.requested_gpus > 0) == 4  # type: ignore[operator]
     assert (workload.requested_memory * workload.processors).max() == 20160000 * 1024
