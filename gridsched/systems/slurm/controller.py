@@ -328,6 +328,8 @@ class Controller:
         self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)
         self.preemption: Any = tickets.preemption
         self.preempts = isinstance(self.preemption, Preemption)
+        # only jobs with GPUs that share nodes leave marks
+        self.marks = bool(((jobs["gpus"] > 0) & (jobs["whole"] == 0)).any())
         self.gave_way: list[tuple[int, int, int, int]] = []
         # when jobs have left each node, and when those that were preempted may wait again
         self.leaving: list[tuple[int, int, int]] = []
@@ -448,7 +450,8 @@ class Controller:
     def _submit(self, job: int, now: int, since: int) -> None:
         """Put a job into the queue as one that comes now, and is known since then or before."""
         self.tables.jobs["priority"][job] = self.priorities.submitted(job, now, since)
-        passes.try_submitted(self.tables, self.room, job)
+        if self.marks:
+            passes.try_submitted(self.tables, self.room, job)
         self._put_back(job)
 
     def _put_back(self, job: int) -> None:
