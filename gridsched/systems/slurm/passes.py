@@ -107,7 +107,7 @@ def main_pass(
     partitions = t.reach.shape[0]
     r.tested[:partitions] = 0
     for node in range(len(r.lost)):
-        r.lost[node] = 1 if t.up[node] == 0 else 0
+        r.lost[node] = 1 if t.up[node] == 0 or r.completing[node] > 0 else 0
     closed = np.zeros(partitions, np.uint8)
     left = partitions
     for k in range(waiting):
@@ -127,7 +127,7 @@ def main_pass(
         suits = t.suits[t.jobs[j]["kind"]]
         unmark(r, t.reach[own])
         for node in range(len(r.usable)):
-            r.usable[node] = suits[node] & (1 - r.lost[node]) if r.completing[node] == 0 else 0
+            r.usable[node] = suits[node] & (1 - r.lost[node])
         if t.counts[1] > 0:
             limit = t.jobs[j]["limit"]
             if past_reservations(t, own, limit, now) > now:
@@ -143,6 +143,9 @@ def main_pass(
             count += 1
             continue
         mark(r, suits, t.jobs[j])
+        for node in range(len(r.lost)):
+            # others may have been killed for it
+            r.lost[node] |= 1 if r.completing[node] > 0 else 0
         if gets_plan(t, b, j, now):
             closed[own] = 1
             left -= 1
