@@ -237,6 +237,9 @@ class Controller:
         reach = np.ascontiguousarray(machine.reach, np.uint8)
         weight = machine.nodes["weight"].astype(np.int64)
         lines = np.stack([weight, np.zeros_like(weight) if machine.lines is None else machine.lines])
+        order = kernels.MARK * (0 if parameters.select_type == "linear" else weight) + np.full(
+            nodes, kernels.NO_MARK
+        )
         rank = np.stack(
             [np.unique(each, axis=1, return_inverse=True)[1].reshape(-1) for each in (lines[:1], lines)]
         )
@@ -295,12 +298,8 @@ class Controller:
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
-            rank=rank,
-            ranks=rank.max(axis=1, initial=0) + 1,
-            order=(0 if parameters.select_type == "linear" else weight) * kernels.MARK
-            + np.full(nodes, kernels.NO_MARK),
-            tried=np.zeros(nodes, np.uint8),
-            marked=np.zeros(1, np.int64),
+            rank=np.stack([*rank, order]),
+            ranks=np.append(rank.max(axis=1, initial=0) + 1, 0),
             up=np.zeros(words, np.int64),
             allowed=np.zeros(words, np.int64),
             bits=np.zeros(words, np.int64),
@@ -649,7 +648,7 @@ class Controller:
             count = passes.main_pass(
                 self.tables,
                 self.room,
-                self.backfill,
+                (self.backfill.least_priority, self.backfill.least_age),
                 self.preemption,
                 self.queue,
                 self.waiting,

@@ -137,15 +137,10 @@ class Room(NamedTuple):
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
-    rank: (
-        Any  # int64[2, m]: groups of nodes that are tried one after the other, for jobs that share or do not
-    )
-    ranks: Any  # int64[2]: how many of them there are
-    order: (
-        Any  # int64[m]: what runs of neighbours agree in: `MARK` times the Weight, and the mark of each node
-    )
-    tried: Any  # uint8[m]: nodes that get a mark
-    marked: Any  # int64[1]: whether any node has another mark than `NO_MARK`
+    # int64[3, m]: groups of nodes that are tried one after the other for jobs that SHARE nodes or are ALONE,
+    # and the ORDER of nodes, of which runs of neighbours have one: `MARK` times the Weight, and the mark
+    rank: Any
+    ranks: Any  # int64[3]: how many groups there are, and whether any node has another mark than `NO_MARK`
     up: Any  # int64[words]: bits of the nodes that take jobs
     allowed: Any  # int64[words]: bits of those of the partition of a job that no reservation keeps off
     bits: Any  # int64[words]: bits of `usable`
@@ -393,6 +388,9 @@ def finish(t: Tables, j: int) -> None:
 
 # --- marks ----------------------------------------------------------------------------------------
 
+SHARE, ALONE, ORDER = 0, 1, 2
+"""Rows of `Room.rank`."""
+
 MARK = 256
 NO_MARK = MARK - 1
 """The least mark, and the one that nodes have at first.
@@ -405,20 +403,26 @@ slurmctld sets `sched_weight` before it tries a job (node_scheduler.c), Slurm 22
 @inline
 def unmark(r: Any, nodes: Any) -> None:
     """Take the marks off some nodes, before a job is tried on them."""
-    if r.marked[0]:
+    if r.ranks[ORDER]:
         for node in range(len(nodes)):
             if nodes[node]:
-                r.order[node] |= NO_MARK
+                r.rank[ORDER, node] |= NO_MARK
+
+
+@inline
+def lighten(r: Any, node: int, job: Any) -> None:
+    """Mark a node on which a job with GPUs was tried."""
+    r.ranks[ORDER] = 1
+    r.rank[ORDER, node] = (r.rank[ORDER, node] | NO_MARK) - job["gpus"]
 
 
 @inline
 def mark(r: Any, nodes: Any, job: Any) -> None:
     """Mark nodes on which a job with GPUs was tried that shares them: for all jobs from then on."""
     if job["gpus"] and not job["whole"]:
-        r.marked[0] = 1
         for node in range(len(nodes)):
             if nodes[node]:
-                r.order[node] = (r.order[node] | NO_MARK) - job["gpus"]
+                lighten(r, node, job)
 
 
 @inline
@@ -427,8 +431,8 @@ def mark_free(free: Any, r: Any, nodes: Any, job: Any) -> None:
     if job["gpus"] and not job["whole"]:
         for node in range(len(nodes)):
             enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= job["gpus"]
-            r.tried[node] = 1 if nodes[node] and enough else 0
-        mark(r, r.tried, job)
+            if nodes[node] and enough:
+                lighten(r, node, job)
 
 
 # --- which nodes ----------------------------------------------------------------------------------
@@ -463,7 +467,7 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
     for node in range(len(r.fitting)):
         if r.fitting[node] == 0:
             continue
-        if last < 0 or r.end[last] < node or r.order[node] != r.order[node - 1]:
+        if last < 0 or r.end[last] < node or r.rank[ORDER, node] != r.rank[ORDER, node - 1]:
             last += 1
             r.begin[last], r.worth[last] = node, 0
         r.end[last] = node + 1
@@ -492,7 +496,7 @@ def choose(free: Any, r: Any, job: Any) -> None:
             if worth < 0:
                 continue
             enough = r.end[run] - r.begin[run] >= need
-            order, least = r.order[r.begin[run]], r.order[r.begin[max(best, 0)]]
+            order, least = r.rank[ORDER, r.begin[run]], r.rank[ORDER, r.begin[max(best, 0)]]
             if best >= 0 and order != least:
                 better = order < least
             elif enough:
@@ -522,7 +526,7 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
     for jobs that share nodes those of one Weight are one. What backfilling plans for later is not chosen so:
     select/cons_tres looks at weights itself, select/linear does not.
     """
-    own = 1 if job["whole"] else 0
+    own = ALONE if job["whole"] else SHARE
     if r.ranks[own] > 1:
         fitting = r.worth
         fitting[: r.ranks[own]] = 0
@@ -540,7 +544,7 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
 @inline
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
-    if r.marked[0] or r.ranks[1] > 1:
+    if r.ranks[ORDER] or r.ranks[ALONE] > 1:
         unpack(r.bits, r.usable)
         unmark(r, r.usable)
         mark_free(t.free, r, r.usable, t.jobs[j])

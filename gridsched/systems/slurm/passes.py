@@ -49,9 +49,9 @@ NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 
 
 @inline
-def gets_plan(t: Any, b: Any, j: int, now: int) -> bool:
+def gets_plan(t: Any, least_priority: float, least_age: int, j: int, now: int) -> bool:
     """Whether nodes are kept for a job that cannot start (bf_min_prio_reserve, bf_min_age_reserve)."""
-    return bool(t.jobs[j]["priority"] >= b.least_priority and now - t.jobs[j]["begin"] >= b.least_age)
+    return bool(t.jobs[j]["priority"] >= least_priority and now - t.jobs[j]["begin"] >= least_age)
 
 
 @jit
@@ -68,7 +68,7 @@ def try_submitted(t: Tables, r: Room, j: int) -> None:
 def main_pass(
     t: Tables,
     r: Room,
-    b: Backfill,
+    kept: Any,
     rules: NoPreemption | Preemption,
     queue: Any,
     waiting: int,
@@ -84,8 +84,8 @@ def main_pass(
     ----------
     t, r : Tables, Room
         The cluster, and arrays to work in.
-    b : Backfill
-        Which jobs get plans.
+    kept : (float, int)
+        Least priority and age [s] of jobs for which nodes are kept.
     rules : NoPreemption or Preemption
         Who gives way to whom.
     queue : int64[...]
@@ -146,7 +146,7 @@ def main_pass(
         for node in range(len(r.lost)):
             # others may have been killed for it
             r.lost[node] |= 1 if r.completing[node] > 0 else 0
-        if gets_plan(t, b, j, now):
+        if gets_plan(t, kept[0], kept[1], j, now):
             closed[own] = 1
             left -= 1
             for node in range(len(r.usable)):
@@ -171,7 +171,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED`, `FULL` if that cannot be kept, or `NEITHER`."""
     if not has_licences(t, j):
         return NEITHER
-    no_plan = not gets_plan(t, b, j, now)
+    no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
     limit = t.jobs[j]["limit"]
     later = now
     while True:
