@@ -100,7 +100,8 @@ def _nodes(
         raise ConfigurationError(f"{given[0]} and {[*given[1:], *pool][0]}: give one of the two")
     if options.nodes is not None:
         site = _from_file(log, options)
-        return site, [("nodes", f"as in {options.nodes}"), *_strangers(log, workload, site)]
+        notes = [("nodes", f"as in {options.nodes}"), *_strangers(log, workload, site)]
+        return site, notes + _unconstrained(log, workload, site)
     if options.node_type is not None:
         return SiteNodes(nodes=_types(options.node_type)), []
     if configured is not None and not pool and "nodes" not in names_of_aspects(options.without):
@@ -111,7 +112,7 @@ def _nodes(
         )
         # with one partition it does not matter what jobs call it
         strangers = _strangers(log, workload, site) if len(site.partitions) > 1 else []
-        return site, [("nodes", "as configured"), *strangers]
+        return site, [("nodes", "as configured"), *strangers, *_unconstrained(log, workload, site)]
     if (
         log.accounting is None
         or not len(log.accounting.node_list)
@@ -185,6 +186,21 @@ def _strangers(log: Log, workload: Workload, site: SiteNodes) -> list[tuple[str,
             f"{jobs(int(unknown.sum()))} of partitions that the file does not have "
             f"({', '.join(named[:5])}), taken as of {site.partitions[0].label}",
         )
+    ]
+
+
+def _unconstrained(log: Log, workload: Workload, site: SiteNodes) -> list[tuple[str, str]]:
+    """What is said of jobs whose constraints are not modelled, where those of others are."""
+    import numpy as np
+
+    if workload.constraint is None or not site.constraints:
+        return []
+    left = (workload.constraint >= 0) & ~np.isin(workload.constraint, list(site.constraints))
+    if not left.any():
+        return []
+    named = sorted({log.name("constraint", int(number)) for number in workload.constraint[left]})
+    return [
+        ("constraints", f"{jobs(int(left.sum()))} may have any node: not modelled are {', '.join(named[:5])}")
     ]
 
 

@@ -85,6 +85,7 @@ class Minutes(Usage):
         jobs["asked"] = np.where(rules.factor == 0, 0, self.whole)
         jobs["promise"] = self.whole * rules.factor
         self.left = self.whole.copy()
+        # also limits for which jobs only count: `kernels.unchecked` on arrays
         limited = np.maximum(tables.limited, -2 - tables.limited)
         self.limited = np.where((limited >= 0) & (limits["minutes"][limited] < FOREVER), limited, -1)
 
