@@ -9,6 +9,7 @@ measure of one system is declared in the `measures.py` of its subpackage, as `ME
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -55,7 +56,7 @@ _SHARED: tuple[Measure, ...] = (
     Measure("utilisation_to_last_start", "utilisation until the last start", "1", "higher", share=True),
     Measure("allocated_full", "share of GPUs allocated", "1", "higher", share=True),
     Measure("allocated", "share of GPUs allocated so far", "1", "higher", share=True),
-    Measure("waiting", "GPUs that pods wait for", "1", "lower", share=True),
+    Measure("waiting", "GPUs that pods wait for", "1", "lower", share=True, largest=math.inf),
     Measure("pods_arrived", "pods that have arrived"),
     Measure("pods_placed", "pods that were placed", "1", "higher"),
     Measure("coverage", "share of starts in the interval of 80 %", "1", "", "jobs", share=True),
@@ -107,7 +108,9 @@ _SHARED: tuple[Measure, ...] = (
     Measure("flow_jobs", "jobs transferred"),
     Measure("flow_work", "work transferred", "s"),
     Measure("executions_killed", "executions killed by node failures", "1", "lower"),
-    Measure("extra_work_share", "work lost to failures or checkpoints", "1", "lower", share=True),
+    Measure(
+        "extra_work_share", "work lost to failures or checkpoints", "1", "lower", share=True, largest=math.inf
+    ),
     Measure("jobs_gave_up", "jobs abandoned by their users", "1", "lower"),
     Measure("jobs_never_eligible", "jobs whose dependency was never met", "1", "lower"),
     Measure("jobs_lost", "jobs lost to node failures", "1", "lower"),

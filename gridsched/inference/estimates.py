@@ -35,6 +35,7 @@ def mean(
     serial: bool = False,
     relaxations: ArrayLike | None = None,
     signed: bool = False,
+    largest: float = np.inf,
     confidence: float = 0.95,
 ) -> Estimate:
     """Mean over units, with its interval.
@@ -52,6 +53,8 @@ def mean(
         interval where they are too few.
     signed : bool
         Whether the quantity may be negative although none of these values is; else it has no bound below 0.
+    largest : float
+        Largest value that the quantity can have, such as 1 of a share: it has no bound above that.
     confidence : float
         Nominal coverage, between 0 and 1.
 
@@ -71,7 +74,8 @@ def mean(
     '3 replicates; at least 5 are needed'
     """
     found = of_mean(values, weights, serial=serial, signed=signed, relaxations=relaxations)
-    return _estimate(found, confidence)
+    estimate = _estimate(found, confidence)
+    return estimate._replace(high=np.minimum(estimate.high, largest))
 
 
 def difference(

@@ -24,6 +24,7 @@ def summary(
     weighted: bool = False,
     serial: bool = False,
     signed: bool = False,
+    largest: float = np.inf,
     confidence: float = 0.95,
     comparisons: int | None = None,
 ) -> pd.DataFrame:
@@ -45,7 +46,7 @@ def summary(
         Whether units count by their `number`; blocks of a log always do.
     serial : bool
         Whether replicates are consecutive blocks of one log.
-    signed, confidence
+    signed, largest, confidence
         See `mean`.
     comparisons : int, optional
         Number of comparisons that are shown together; by default those of this table.
@@ -75,7 +76,15 @@ def summary(
     keys, values, weights, memory = units_of(
         table, by, weighted=weighted, serial=serial, needs=reference or ()
     )
-    estimate = mean(values, weights, serial=serial, signed=signed, relaxations=memory, confidence=confidence)
+    estimate = mean(
+        values,
+        weights,
+        serial=serial,
+        signed=signed,
+        largest=largest,
+        relaxations=memory,
+        confidence=confidence,
+    )
     result = keys.assign(**estimate._asdict())
     if not reference:
         return result

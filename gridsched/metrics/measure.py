@@ -33,6 +33,8 @@ class Measure:
         Variable by which replicates and blocks weigh in a mean over jobs: their number by default.
     share : bool
         Whether it is a share, shown in per cent.
+    largest : float
+        Largest value that a share can have.
     source : str
         Where it is defined.
     value : callable, optional
@@ -46,5 +48,6 @@ class Measure:
     aggregation: Aggregation = "run"
     weight: str = "jobs"
     share: bool = False
+    largest: float = 1.0
     source: str = ""
     value: Callable[[xr.Dataset], float] | None = None

@@ -161,7 +161,9 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
     for axes, own, measure in panels:
         column, low, high = _columns_of(specification, own)
         marked = specification.lines.get(measure, ())
-        values = np.append(own[[column, low, high]], marked)
+        # shares are compared from panel to panel
+        whole = numbers[numbers["measure"] == measure] if known_measure(measure).share else own
+        values = np.append(whole[[column, low, high]], marked)
         limits = _set_values(axes.xaxis, values, measure, column, ticks=4)
         neutral = {"ratio": [1.0], "difference": [0.0]}.get(column, [])
         for record in own.to_dict("records"):

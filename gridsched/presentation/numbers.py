@@ -5,6 +5,7 @@ Made of the table of measures by inference alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -66,10 +67,17 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
     found = []
     for serial, part in table.groupby(_is_serial(table), sort=False):
         options = {"weighted": known.aggregation == "jobs", "serial": bool(serial)}
+        largest = known.largest if known.share else math.inf
         for own, reference in _families(specification, study, part):
             comparisons = max((len(own[keys].drop_duplicates()) - 1) * shares, 1)
             family = inference.summary(
-                own, keys, reference, specification.relation, comparisons=comparisons, **options
+                own,
+                keys,
+                reference,
+                specification.relation,
+                comparisons=comparisons,
+                largest=largest,
+                **options,
             )
             if "scheduler" in reference:
                 family["best"] = _among_best(own, keys, family, known, **options)

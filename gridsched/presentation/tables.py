@@ -49,6 +49,8 @@ def ranking_table(
 ) -> PageTable:
     """Schedulers from the best to the worst: value, ratio to the reference with its interval, replicates.
 
+    Few schedulers in many scenarios have a row for each scenario instead.
+
     Parameters
     ----------
     numbers : DataFrame
@@ -64,27 +66,49 @@ def ranking_table(
     if specification.lanes in own and own[specification.lanes].nunique() > 1:
         own = own[own[specification.lanes] == own[specification.lanes].iloc[0]]
     own = own if "scenario" in own else own.assign(scenario="all")
-    scenarios = list(dict.fromkeys(own["scenario"]))[:MOST_SCENARIOS]
-    more = own["scenario"].nunique() - len(scenarios)
+    scenarios = list(dict.fromkeys(own["scenario"]))
     compared = specification.reference == "scheduler" and specification.relation in own
-    noted = any(knows.values())
     order = own[own["scenario"] == scenarios[0]]
     order = order.sort_values("value", ascending=known.better != "higher", kind="stable")
     labels = [str(each) for each in dict.fromkeys([*order["scheduler"], *own["scheduler"]])]
-    header = ["scheduler"]
+    by = {(row["scheduler"], row["scenario"]): row for row in reversed(own.to_dict("records"))}
+
+    def value(label: str, scenario: Any) -> str:
+        row = by.get((label, scenario))
+        return estimate_text(row, known.unit, share=known.share) if row else ""
+
+    def relative(label: str, scenario: Any) -> str:
+        row = by.get((label, scenario))
+        return _relative(row, specification.relation) if row and label != reference else ""
+
+    if len(scenarios) > MOST_SCENARIOS and compared and len(labels) <= MOST_SCENARIOS and reference in labels:
+        others = [label for label in labels if label != reference]
+        return PageTable(
+            f"{capital(known.words)} by scenario",
+            [
+                "scenario",
+                f"{known.words}, {reference}",
+                *(f"{each} relative to {reference}" for each in others),
+            ],
+            [
+                [name(each), value(reference, each), *(relative(other, each) for other in others)]
+                for each in scenarios
+            ],
+        )
+    noted = any(knows.values())
+    header, rows = ["scheduler"], []
+    more = len(scenarios) - MOST_SCENARIOS
+    scenarios = scenarios[:MOST_SCENARIOS]
     for scenario in scenarios:
         place = f", {scenario}" if len(scenarios) > 1 else ""
         header += [f"{known.words}{place}", *([f"relative to {reference}{place}"] if compared else [])]
     header += [units_word(own), *(["has to know"] if noted else [])]
-    by = {(row["scheduler"], row["scenario"]): row for row in reversed(own.to_dict("records"))}
-    rows = []
     for label in labels:
         cells, number = [label], ""
-        for row in (by.get((label, scenario)) for scenario in scenarios):
+        for scenario in scenarios:
+            row = by.get((label, scenario))
             number = f"{int(row['number']):,}" if row else number
-            cells.append(estimate_text(row, known.unit, share=known.share) if row else "")
-            if compared:
-                cells.append(_relative(row, specification.relation) if row and label != reference else "")
+            cells += [value(label, scenario), *([relative(label, scenario)] if compared else [])]
         rows.append([*cells, number, *([knows.get(label, "")] if noted else [])])
     further = f"; {more} more scenarios in the numbers" if more > 0 else ""
     marked = labels.index(reference) if reference in labels else -1

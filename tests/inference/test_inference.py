@@ -75,6 +75,14 @@ def test_what_cannot_be_negative_has_no_bound_below_0() -> None:
     assert (found.low[shown] >= 0).all()
 
 
+def test_a_share_has_no_bound_above_the_whole() -> None:
+    values = np.random.default_rng(7).uniform(0.2, 1.0, (500, 5))
+    free, cut = inference.mean(values), inference.mean(values, largest=1.0)
+    assert (free.high > 1).any()
+    np.testing.assert_array_equal(cut.high, np.minimum(free.high, 1.0))
+    np.testing.assert_array_equal((cut.value, cut.low), (free.value, free.low))
+
+
 @pytest.mark.parametrize(
     ("values", "reference", "reason"),
     [
