@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
     from gridsched.systems.calendars.tree import Level, Manager, SlotPlan
     from gridsched.systems.custom.compiled import compiled
+    from gridsched.systems.custom.library import LibraryScheduler
     from gridsched.systems.custom.scheduler import CustomScheduler
     from gridsched.systems.custom.simulator import Simulator
     from gridsched.systems.dynamic_grid.membership import Stay
@@ -119,6 +120,7 @@ _HOMES: dict[str, str] = {
     "JScheduler": "gridsched.systems.jscheduler.scheduler",
     "KaplanMeier": "gridsched.workloads",
     "Level": "gridsched.systems.calendars.tree",
+    "LibraryScheduler": "gridsched.systems.custom.library",
     "Limit": "gridsched.nodes",
     "Local": "gridsched.systems.local.scheduler",
     "LocalPolicy": "gridsched.policies.local",
@@ -223,6 +225,7 @@ __all__ = [
     "JScheduler",
     "KaplanMeier",
     "Level",
+    "LibraryScheduler",
     "Limit",
     "Local",
     "LocalPolicy",

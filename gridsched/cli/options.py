@@ -130,7 +130,7 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True, own: bo
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
         help=f"{names}, {also}{f', or all of these but {also}' if several else ''} (default: easy)"
-        + ("; FILE.py:CLASS for a scheduler of your own" if own else ""),
+        + ("; FILE.py:CLASS or LIBRARY.so for a scheduler of your own" if own else ""),
     )
     completed(policy, _policy_lists if several else policy_names)
     parser.add_argument(

@@ -29,7 +29,7 @@ def adapter(now, queue, queued, running, count, free, clusters, parameters, numb
     )
 """
 
-_SIGNATURE = types.int64(
+SIGNATURE = types.int64(
     types.int64,
     types.CPointer(numba.from_dtype(QUEUED)),
     types.int64,
@@ -42,6 +42,7 @@ _SIGNATURE = types.int64(
     types.CPointer(numba.from_dtype(ACTION)),
     types.int64,
 )
+"""Types of a decision as kernels call it, those of `gridsched_decide` in gridsched.h."""
 
 
 class CompiledDecision:
@@ -70,7 +71,7 @@ class CompiledDecision:
             namespace: dict[str, Any] = {"function": numba.njit(self.function), "carray": numba.carray}
             exec(_SOURCE, namespace)
             try:
-                self._callback = numba.cfunc(_SIGNATURE)(namespace["adapter"])
+                self._callback = numba.cfunc(SIGNATURE)(namespace["adapter"])
             except Exception as error:
                 raise DECISION.cannot_compile(self.function, error) from None
             self._callback._numba_type_ = numba.typeof(self._callback)

@@ -92,14 +92,23 @@ class CustomScheduler(Scheduler):
     def schedule(self, submission: Submission) -> Schedule:
         """Simulate the jobs, asking `decide` at each instant."""
         sim = Simulator.of(submission)
-        decide: Any = inspect.getattr_static(type(self), "decide")
-        if isinstance(decide, CompiledDecision):
-            sim.run_compiled(decide, self._numbers())
+        decision = self.decision
+        if decision is not None:
+            sim.run_compiled(decision, self._numbers())
         else:
             self._simulate(sim)
         schedule = sim.schedule()
-        made_by = {"scheduler_source": self.source, "scheduler_checksum": self.source_checksum}
-        return replace(schedule, counters={**schedule.counters, **made_by})
+        return replace(schedule, counters={**schedule.counters, **self.made_by()})
+
+    @property
+    def decision(self) -> CompiledDecision | None:
+        """What decides, where it is compiled."""
+        decide: Any = inspect.getattr_static(type(self), "decide")
+        return decide if isinstance(decide, CompiledDecision) else None
+
+    def made_by(self) -> dict[str, str]:
+        """What a run says of where the scheduler comes from."""
+        return {"scheduler_source": self.source, "scheduler_checksum": self.source_checksum}
 
     def _simulate(self, sim: Simulator) -> None:
         """Ask `decide` until the end."""

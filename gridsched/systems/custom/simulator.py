@@ -398,14 +398,16 @@ class Simulator:
         self._actions = self._room_for_actions()
         outcome = self._call(engine.run, lambda: (decision.callback, parameters, self._actions, _NO_NODES))
         if outcome == Reply.TOO_MANY:
-            raise ScheduleError(
-                f"decide returned {self._state['actions']} actions at {self.now} s; "
-                f"there is room for {len(self._actions)}"
-            )
+            raise self._miscounted(int(self._state["actions"]), len(self._actions))
         if outcome != Reply.DONE:
             kind, job, cluster, time = self._actions[self._state["acted"]].tolist()
             raise self._refused(kind, job, cluster, time, Reply(outcome))
         self._done = True
+
+    def _miscounted(self, actions: int, room: int) -> ScheduleError:
+        """Error of a number of actions that cannot be."""
+        found = f"decide returned {actions} actions at {self.now} s"
+        return ScheduleError(f"{found}; there is room for {room}" if actions > 0 else found)
 
     def _room_for_actions(self) -> NDArray[Any]:
         """Actions that there is room for at one instant."""
@@ -416,7 +418,10 @@ class Simulator:
         while self.advance():
             actions = self._room_for_actions()
             seen = (self.queue.copy(), self.running.copy(), self.free.copy())
-            for action in actions[: decision.function(self.now, *seen, parameters, actions)].tolist():
+            count = decision.function(self.now, *seen, parameters, actions)
+            if not 0 <= count <= len(actions):
+                raise self._miscounted(count, len(actions))
+            for action in actions[:count].tolist():
                 self._act(*action)
 
     def run(self) -> xr.Dataset:

@@ -1,0 +1,148 @@
+"""Schedulers in shared libraries: functions of C that kernels call by address, see `gridsched.h`."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.io import checksum
+from gridsched.systems.custom.compiled import SIGNATURE, CompiledDecision
+from gridsched.systems.custom.scheduler import CustomScheduler
+
+ABI = 1
+"""`GRIDSCHED_ABI` of the header that this release has."""
+
+HEADER = Path(__file__).parents[2] / "protocols" / "gridsched.h"
+"""The header."""
+
+_LOADED: dict[Path, str] = {}
+"""Checksums of the libraries that this process has loaded: what is loaded stays as it was."""
+
+
+class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):
+    """The function `gridsched_decide` of a library."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(self._call)
+        self._decide = function
+
+    def __wrapper_address__(self) -> int:
+        """Address of the function, for kernels."""
+        return ctypes.cast(self._decide, ctypes.c_void_p).value or 0
+
+    def signature(self) -> Any:
+        """What the function takes, for kernels."""
+        return SIGNATURE
+
+    @property
+    def callback(self) -> Any:
+        """The decision, which kernels take as it is."""
+        return self
+
+    def _call(self, now: int, *arrays: NDArray[Any]) -> int:
+        """Call the function without a kernel."""
+        given = [each for array in arrays for each in (ctypes.c_void_p(array.ctypes.data), len(array))]
+        return int(self._decide(ctypes.c_int64(now), *given))
+
+
+@dataclass(frozen=True)
+class LibraryScheduler(CustomScheduler):
+    """A scheduler in a shared library, in C, C++, Rust or what else C can call.
+
+    The header `gridsched.h` says what the library has; ``gridsched serve --header`` prints where it is. The
+    library is code, which runs within this process.
+
+    Parameters
+    ----------
+    library : str
+        File of the shared library.
+    parameters : sequence of float
+        Parameters that it is given.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, it is no shared library, lacks a function, was compiled with another version
+        of the header or refuses its parameters.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> gs.simulate(gs.synthesise("M3", jobs=20, seed=1), 1152, gs.LibraryScheduler("libmissing.so"))
+    Traceback (most recent call last):
+    gridsched.errors.ConfigurationError: library libmissing.so: there is no such file
+    """
+
+    library: str
+    parameters: tuple[float, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name of the library."""
+        return Path(self.library).name.partition(".")[0].removeprefix("lib")
+
+    def made_by(self) -> dict[str, str]:
+        """Name and checksum of the library."""
+        path = Path(self.library).resolve()
+        return {"scheduler_source": path.name, "scheduler_checksum": _LOADED[path]}
+
+    @property
+    def decision(self) -> LibraryDecision:
+        """Function of the library, which begins a simulation."""
+        library = _load(self.library)
+        decide = _function(self.library, library, "gridsched_decide")
+        if hasattr(library, "gridsched_begin"):
+            begin = _function(self.library, library, "gridsched_begin")
+            numbers = self._numbers()
+            refused = begin(ctypes.c_void_p(numbers.ctypes.data), ctypes.c_int64(len(numbers)))
+            if refused:
+                raise ConfigurationError(
+                    f"library {self.library}: gridsched_begin refuses the parameters "
+                    f"{numbers.tolist()} with {refused}"
+                )
+        return LibraryDecision(decide)
+
+    def _numbers(self) -> NDArray[np.float64]:
+        """Parameters, as the library gets them."""
+        return np.array(self.parameters, np.float64)
+
+
+def _load(place: str) -> ctypes.CDLL:
+    """Library of a file, after a look at its version."""
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise ConfigurationError(f"library {place}: there is no such file")
+    found = checksum(path)
+    if _LOADED.setdefault(path, found) != found:
+        raise ConfigurationError(
+            f"library {place}: has changed since this process loaded it, and a loaded library stays as it "
+            "was; start a new process, or build it under another name"
+        )
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        del _LOADED[path]
+        raise ConfigurationError(f"library {place}: cannot be loaded ({error})") from None
+    version = int(_function(place, library, "gridsched_abi")())
+    if version != ABI:
+        raise ConfigurationError(
+            f"library {place}: was compiled with version {version} of gridsched.h, this is {ABI}; "
+            f"compile it with {HEADER}"
+        )
+    return library
+
+
+def _function(place: str, library: ctypes.CDLL, name: str) -> Any:
+    """Function of a library, which returns a number of 64 bits."""
+    if not hasattr(library, name):
+        raise ConfigurationError(f"library {place}: has no function {name}; see {HEADER}")
+    function = getattr(library, name)
+    function.restype = ctypes.c_int64
+    return function
