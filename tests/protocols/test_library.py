@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gridsched as gs
+from gridsched.engine import simulator as engine
 from gridsched.engine.simulator import ACTION, QUEUED, RUNNING, Action
 from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.simulation import simulate
@@ -38,8 +39,8 @@ def test_the_header_describes_the_arrays_of_the_engine(tmp_path: Path) -> None:
     for name, record in RECORDS.items():
         told.append(f"{name} {record.itemsize}")
         shown.append(f'printf("{name} %zu\\n", sizeof(gridsched_{name}));')
-        for field, (kind, offset) in (record.fields or {}).items():
-            told.append(f"{field} {kind.itemsize} {offset}")
+        for field, own in (record.fields or {}).items():
+            told.append(f"{field} {own[0].itemsize} {own[1]}")
             place = f"sizeof(((gridsched_{name} *)0)->{field}), offsetof(gridsched_{name}, {field})"
             shown.append(f'printf("{field} %zu %zu\\n", {place});')
     for action in Action:
@@ -197,10 +198,9 @@ def test_a_library_that_changes_is_not_taken_for_the_one_before(tmp_path: Path) 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_libraries_compile_no_kernel_of_their_own(built: dict[str, str]) -> None:
-    from gridsched.engine import simulator as engine
-
+    kernel: Any = engine.run
     jobs = gs.synthesise("M3", jobs=20, seed=1)
     simulate(jobs, 1152, LibraryScheduler(built["fcfs"]))
-    before = len(engine.run.signatures)
+    before = len(kernel.signatures)
     simulate(jobs, 1152, LibraryScheduler(built["easy"]))
-    assert len(engine.run.signatures) == before
+    assert len(kernel.signatures) == before

@@ -26,7 +26,7 @@ _LOADED: dict[Path, str] = {}
 """Checksums of the libraries that this process has loaded: what is loaded stays as it was."""
 
 
-class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):
+class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: ignore[misc]
     """The function `gridsched_decide` of a library."""
 
     def __init__(self, function: Any) -> None:
