@@ -17,6 +17,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import Conventions, LocalPolicy
+from gridsched.policies.online import Online
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.workloads.table import Workload
@@ -129,6 +130,18 @@ class Scheduler(ABC):
         ConfigurationError
             If jobs and platform do not go together.
         """
+
+    def online(self, processors: int, conventions: Conventions | None = None) -> Online:
+        """The scheduler of a cluster of so many processors that another simulator runs.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot decide while jobs run; with the reason.
+        """
+        raise ConfigurationError(
+            f"{self.label} cannot decide while jobs run: it is for a grid of clusters"
+        )
 
     def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
         """The schedule, and how the queue of the real scheduler shows a job while it waits.

@@ -30,12 +30,11 @@ class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: 
     """The function `gridsched_decide` of a library."""
 
     def __init__(self, function: Any) -> None:
-        super().__init__(self._call)
-        self._decide = function
+        super().__init__(function)
 
     def __wrapper_address__(self) -> int:
         """Address of the function, for kernels."""
-        return ctypes.cast(self._decide, ctypes.c_void_p).value or 0
+        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
 
     def signature(self) -> Any:
         """What the function takes, for kernels."""
@@ -49,7 +48,7 @@ class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: 
     def _call(self, now: int, *arrays: NDArray[Any]) -> int:
         """Call the function without a kernel."""
         given = [each for array in arrays for each in (ctypes.c_void_p(array.ctypes.data), len(array))]
-        return int(self._decide(ctypes.c_int64(now), *given))
+        return int(self.function(ctypes.c_int64(now), *given))
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class LibraryScheduler(CustomScheduler):
         decide = _function(self.library, library, "gridsched_decide")
         if hasattr(library, "gridsched_begin"):
             begin = _function(self.library, library, "gridsched_begin")
-            numbers = self._numbers()
+            numbers = self.numbers()
             refused = begin(ctypes.c_void_p(numbers.ctypes.data), ctypes.c_int64(len(numbers)))
             if refused:
                 raise ConfigurationError(
@@ -109,7 +108,7 @@ class LibraryScheduler(CustomScheduler):
                 )
         return LibraryDecision(decide)
 
-    def _numbers(self) -> NDArray[np.float64]:
+    def numbers(self) -> NDArray[np.float64]:
         """Parameters, as the library gets them."""
         return np.array(self.parameters, np.float64)
 

@@ -40,7 +40,7 @@ from gridsched.submission import AlignName, Estimates, Submission, TimesName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.custom import snapshots
-from gridsched.systems.custom.compiled import CompiledDecision
+from gridsched.systems.custom.compiled import CompiledDecision, miscounted, room_for_actions
 from gridsched.systems.custom.snapshots import SimulatorSnapshot
 from gridsched.systems.node_grids import NodeGrid
 from gridsched.systems.request import Request
@@ -398,30 +398,21 @@ class Simulator:
         self._actions = self._room_for_actions()
         outcome = self._call(engine.run, lambda: (decision.callback, parameters, self._actions, _NO_NODES))
         if outcome == Reply.TOO_MANY:
-            raise self._miscounted(int(self._state["actions"]), len(self._actions))
+            raise miscounted(int(self._state["actions"]), self.now, len(self._actions))
         if outcome != Reply.DONE:
             kind, job, cluster, time = self._actions[self._state["acted"]].tolist()
             raise self._refused(kind, job, cluster, time, Reply(outcome))
         self._done = True
 
-    def _miscounted(self, actions: int, room: int) -> ScheduleError:
-        """Error of a number of actions that cannot be."""
-        found = f"decide returned {actions} actions at {self.now} s"
-        return ScheduleError(f"{found}; there is room for {room}" if actions > 0 else found)
-
     def _room_for_actions(self) -> NDArray[Any]:
         """Actions that there is room for at one instant."""
-        return np.zeros(2 * len(self._arrays.running) + 64, engine.ACTION)
+        return room_for_actions(len(self._arrays.running))
 
     def _run_plainly(self, decision: CompiledDecision, parameters: NDArray[np.float64]) -> None:
         """The same without compilation."""
         while self.advance():
-            actions = self._room_for_actions()
             seen = (self.queue.copy(), self.running.copy(), self.free.copy())
-            count = decision.function(self.now, *seen, parameters, actions)
-            if not 0 <= count <= len(actions):
-                raise self._miscounted(count, len(actions))
-            for action in actions[:count].tolist():
+            for action in decision.actions(self.now, *seen, parameters).tolist():
                 self._act(*action)
 
     def run(self) -> xr.Dataset:
