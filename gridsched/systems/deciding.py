@@ -15,7 +15,9 @@ from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ProtocolError
 from gridsched.policies.local import Conventions
 from gridsched.policies.online import Decided, NewJob, Online
+from gridsched.protocols import batsim5
 from gridsched.protocols import messages as m
+from gridsched.protocols.batsim5 import Handshake
 from gridsched.protocols.hosts import write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event, Events
 from gridsched.systems.base import Scheduler
@@ -32,6 +34,8 @@ class DecisionProcess:
         Version of the protocol.
     conventions : Conventions, optional
         What becomes of walltimes that are exceeded.
+    handshake : {"rc", "dev"}, optional
+        How a session of version 5 on a socket begins, see `gridsched.protocols.batsim5`; none for version 4.
 
     Examples
     --------
@@ -44,10 +48,18 @@ class DecisionProcess:
     ExecuteJob(timestamp=0.0, job_id='w0!1', hosts='0-2')
     """
 
-    def __init__(self, scheduler: Scheduler, codec: Codec, conventions: Conventions | None = None) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        codec: Codec,
+        conventions: Conventions | None = None,
+        *,
+        handshake: Handshake | None = None,
+    ) -> None:
         self.scheduler, self.codec = scheduler, codec
         self.ended = False
-        self.jobs_rejected = 0
+        self.counts = {"messages": 0, "jobs": 0, "started": 0, "rejected": 0, "killed": 0}
+        self._handshake = handshake
         self._conventions = conventions or Conventions()
         self._online: Online | None = None
         self._now = 0
@@ -61,10 +73,6 @@ class DecisionProcess:
         self._calls: list[int] = []
         self._calls_so_far = 0
 
-    def hello(self) -> bytes:
-        """Message that says who decides, for the handshake of version 5."""
-        return self.codec.encode_decisions(0.0, [self._hello(0.0)])
-
     def answer(self, message: bytes) -> bytes:
         """What is decided about what a message of the simulator says.
 
@@ -75,8 +83,19 @@ class DecisionProcess:
         GridschedError
             If the scheduler cannot decide this.
         """
+        if self._handshake is not None:
+            return self._greet(message, self._handshake)
+        self.counts["messages"] += 1
         told = self.codec.decode_events(message)
         return self.codec.encode_decisions(told.now, self._decisions(told))
+
+    def _greet(self, message: bytes, handshake: Handshake) -> bytes:
+        """Answer to the first message of a simulator of version 5."""
+        self._handshake = None
+        batsim5.read_init(message, handshake)
+        if handshake == "dev":
+            return b""
+        return batsim5.write_init_reply(self.codec.encode_decisions(0.0, [self._hello(0.0)]))
 
     def _decisions(self, told: Events) -> list[Decision]:
         """What is decided about some events."""
@@ -108,8 +127,9 @@ class DecisionProcess:
         elif self._online is None:
             raise ProtocolError(f"{type(event).__name__} at {event.timestamp:g} s before SimulationBegins")
         elif isinstance(event, m.JobSubmitted):
+            self.counts["jobs"] += 1
             if event.hosts > self._hosts:
-                self.jobs_rejected += 1
+                self.counts["rejected"] += 1
                 decisions.append(m.RejectJob(now, event.job_id))
             else:
                 submitted.append(self._submit(event))
@@ -163,6 +183,7 @@ class DecisionProcess:
     def _starts(self, now: float, decided: Decided) -> list[Decision]:
         """Jobs that start, with their hosts."""
         found: list[Decision] = []
+        self.counts["started"] += len(decided.started)
         for job in decided.started:
             hosts = [heapq.heappop(self._free) for _ in range(self._sizes[job])]
             self._running[job] = hosts
@@ -172,7 +193,8 @@ class DecisionProcess:
     def _others(self, now: float, decided: Decided) -> list[Decision]:
         """What is decided besides: jobs that never run or are killed, and a call where one is needed."""
         found: list[Decision] = [m.RejectJob(now, self._names[job]) for job in decided.rejected]
-        self.jobs_rejected += len(decided.rejected)
+        self.counts["rejected"] += len(decided.rejected)
+        self.counts["killed"] += len(decided.killed)
         if decided.killed:
             self._killed.update(decided.killed)
             found.append(m.KillJobs(now, tuple(self._names[job] for job in decided.killed)))
