@@ -139,7 +139,9 @@ class Scheduler(ABC):
         ConfigurationError
             If it cannot decide while jobs run; with the reason.
         """
-        raise ConfigurationError(f"{self.label} cannot decide while jobs run: it is for a grid of clusters")
+        raise ConfigurationError(
+            f"{self.label} cannot decide while jobs run; local policies, Slurm and schedulers of your own can"
+        )
 
     def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
         """The schedule, and how the queue of the real scheduler shows a job while it waits.

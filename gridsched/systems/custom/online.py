@@ -88,7 +88,7 @@ class OnlineSimulator:
         """What was done since it went to the present time."""
         ends = int(self.running["expected_end"].min(initial=FOREVER))
         kinds = (Action.START, Action.REJECT, Action.KILL)
-        return Decided(*(self._done.get(kind, []) for kind in kinds), ask_again=min([ends, *self._calls]))
+        return Decided(*(self._done.get(kind, ()) for kind in kinds), ask_again=min([ends, *self._calls]))
 
     # --- what can be done -----------------------------------------------------------------------------
 
