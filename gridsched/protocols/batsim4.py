@@ -301,6 +301,9 @@ def _begins(e: m.SimulationBegins) -> _Begins:
     number = len(resources)
     workloads = e.workloads
     profiles: dict[str, dict[str, Any]] = {name: {} for name in workloads}
+    for name, run_time in e.profiles.items():
+        workload, _, profile = name.partition("!")
+        profiles.setdefault(workload, {})[profile] = {"type": "delay", "delay": run_time}
     config = {**_CONFIGURATION, **e.configuration}
     data = _Beginning(number, number, resources, config=config, workloads=workloads, profiles_of=profiles)
     return _Begins(e.timestamp, data)
@@ -332,7 +335,9 @@ _WRITE_EVENT: dict[type, Callable[[Any], _Event]] = {
     m.HostsChanged: lambda e: _Notified(
         e.timestamp, _Notice(_AVAILABLE if e.available else _UNAVAILABLE, e.hosts)
     ),
-    m.HostStateChanged: lambda e: _Changed(e.timestamp, _States(e.hosts, str(e.state))),
+    m.HostStateChanged: lambda e: _Changed(
+        e.timestamp, _States(e.hosts, e.state if e.as_number else str(e.state))
+    ),
 }
 
 
@@ -341,7 +346,13 @@ def _read_begins(w: _Begins) -> m.SimulationBegins:
         m.Host(each.id, each.name, int(each.zone_properties.get("cores", "1")))
         for each in w.data.compute_resources
     )
-    return m.SimulationBegins(w.timestamp, hosts, w.data.workloads, w.data.config)
+    profiles = {
+        f"{workload}!{name}": float(profile["delay"])
+        for workload, each in w.data.profiles_of.items()
+        for name, profile in each.items()
+        if isinstance(profile, dict) and isinstance(profile.get("delay"), int | float)
+    }
+    return m.SimulationBegins(w.timestamp, hosts, w.data.workloads, w.data.config, profiles)
 
 
 def _read_submitted(w: _Submitted) -> m.JobSubmitted:
@@ -379,7 +390,9 @@ _READ_EVENT: dict[type, Callable[[Any], Event]] = {
         w.timestamp, w.data.job_id, w.data.job_state, w.data.return_code, w.data.alloc
     ),
     _Killed: _read_killed,
-    _Changed: lambda w: m.HostStateChanged(w.timestamp, w.data.resources, _state(w)),
+    _Changed: lambda w: m.HostStateChanged(
+        w.timestamp, w.data.resources, _state(w), isinstance(w.data.state, int)
+    ),
     _Called: lambda w: m.RequestedCall(w.timestamp),
     _Notified: _read_notified,
 }
@@ -438,10 +451,28 @@ _EVENTS, _DECISIONS = msgspec.json.Decoder(_Happened), msgspec.json.Decoder(_Dec
 _ENCODE = msgspec.json.Encoder().encode
 
 
+_PLACES: dict[type, tuple[str, dict[str, str]]] = {
+    m.ExecuteJob: ("EXECUTE_JOB", {"hosts": "alloc"}),
+    m.RejectJob: ("REJECT_JOB", {}),
+    m.KillJobs: ("KILL_JOB", {}),
+    m.CallLater: ("CALL_ME_LATER", {"time": "timestamp"}),
+    m.SetHostState: ("SET_RESOURCE_STATE", {"hosts": "resources"}),
+    m.SetMetadata: ("SET_JOB_METADATA", {}),
+    m.FinishRegistration: ("NOTIFY", {}),
+}
+
+
 class Batsim4:
     """Codec of version 4."""
 
     name = NAME
+
+    def place(self, decision: Decision, field: str) -> tuple[str, str]:
+        """Name of a decision, and where a field of it is, see `Codec`."""
+        if isinstance(decision, m.Unsupported):
+            return decision.name, "data"
+        name, fields = _PLACES[type(decision)]
+        return name, f"data.{fields.get(field, field)}"
 
     def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
         """Message of the simulator, see `Codec`."""

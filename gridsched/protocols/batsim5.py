@@ -25,7 +25,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Decisions, Event, Events
-from gridsched.protocols.wire import check_order, convert, read
+from gridsched.protocols.wire import check_order, convert, read, workload_of
 
 NAME = "batsim-5"
 
@@ -81,6 +81,16 @@ class _Workload(Struct, frozen=True):
     filename: str
 
 
+class _Delay(Struct, frozen=True, gc=False):
+    delay: float | UnsetType = UNSET
+
+
+class _Profile(Struct, frozen=True, gc=False):
+    id: str
+    profile_type: str
+    profile: _Delay
+
+
 class _Beginning(Struct, frozen=True):
     host_number: int
     computation_host_number: int
@@ -90,7 +100,7 @@ class _Beginning(Struct, frozen=True):
     batsim_arguments: list[str] = []
     batsim_execution_context_json: str = "{}"
     workloads: list[_Workload] = []
-    profiles: list[Any] = []
+    profiles: list[_Profile] = []
 
 
 class _HostNumber(Struct, frozen=True, gc=False):
@@ -104,16 +114,6 @@ class _Job(Struct, frozen=True, gc=False):
     rigid: bool = True
     profile_id: str = ""
     computation_resource_request: _HostNumber | UnsetType = UNSET
-
-
-class _Delay(Struct, frozen=True, gc=False):
-    delay: float | UnsetType = UNSET
-
-
-class _Profile(Struct, frozen=True, gc=False):
-    id: str
-    profile_type: str
-    profile: _Delay
 
 
 class _Submission(Struct, frozen=True, gc=False):
@@ -416,19 +416,26 @@ def _begins(e: m.SimulationBegins) -> _Begins:
         batsim_arguments=["gridsched"],
         batsim_execution_context_json=context,
         workloads=workloads,
+        profiles=[_delay(name, run_time) for name, run_time in e.profiles.items()],
     )
     return _Begins(e.timestamp, data)
 
 
+def _delay(name: str, run_time: float) -> _Profile:
+    """A profile that takes a given time."""
+    return _Profile(name, "DelayProfile", _Delay(run_time))
+
+
 def _submitted(e: m.JobSubmitted) -> _Submitted:
-    job = _Job(e.hosts, -1.0 if e.walltime is None else e.walltime, profile_id=e.profile)
-    profile = UNSET if e.run_time is None else _Profile(e.profile, "DelayProfile", _Delay(e.run_time))
+    name = workload_of(e.job_id) + e.profile
+    job = _Job(e.hosts, -1.0 if e.walltime is None else e.walltime, profile_id=name)
+    profile = UNSET if e.run_time is None else _delay(name, e.run_time)
     return _Submitted(e.timestamp, _Submission(e.job_id, job, e.submit_time, profile))
 
 
 def _killed(e: m.JobsKilled) -> _Killed:
     progresses = [
-        _Progress(job, _Wrapper(_ATOMIC, _Atomic(e.profiles.get(job, ""), done)))
+        _Progress(job, _Wrapper(_ATOMIC, _Atomic(workload_of(job) + e.profiles.get(job, ""), done)))
         for job, done in e.progress.items()
     ]
     return _Killed(e.timestamp, _Killing(list(e.job_ids), progresses))
@@ -457,7 +464,11 @@ _WRITE_EVENT: dict[type, Callable[[Any], _Event]] = {
 def _read_begins(w: _Begins) -> m.SimulationBegins:
     hosts = tuple(m.Host(each.id, each.name, each.core_count) for each in w.event.computation_hosts)
     workloads = {each.name: each.filename for each in w.event.workloads}
-    return m.SimulationBegins(w.timestamp, hosts, workloads, _context(w.event.batsim_execution_context_json))
+    context = _context(w.event.batsim_execution_context_json)
+    profiles = {
+        each.id: each.profile.delay for each in w.event.profiles if isinstance(each.profile.delay, float)
+    }
+    return m.SimulationBegins(w.timestamp, hosts, workloads, context, profiles)
 
 
 def _context(text: str) -> dict[str, Any]:
@@ -485,7 +496,7 @@ def _read_submitted(w: _Submitted) -> m.JobSubmitted:
         asked,
         None if job.walltime < 0 else job.walltime,
         w.event.submission_time,
-        job.profile_id,
+        job.profile_id.removeprefix(workload_of(w.event.job_id)),
         run,
     )
 
@@ -493,7 +504,7 @@ def _read_submitted(w: _Submitted) -> m.JobSubmitted:
 def _read_killed(w: _Killed) -> m.JobsKilled:
     found = {each.job_id: each.wrapper.kill_progress for each in w.event.progresses}
     progress = {job: each.progress for job, each in found.items()}
-    profiles = {job: each.profile_id for job, each in found.items()}
+    profiles = {job: each.profile_id.removeprefix(workload_of(job)) for job, each in found.items()}
     return m.JobsKilled(w.timestamp, tuple(w.event.job_ids), progress, profiles)
 
 
@@ -621,10 +632,28 @@ _EVENTS, _DECISIONS = msgspec.json.Decoder(_Happened), msgspec.json.Decoder(_Dec
 _ENCODE = msgspec.json.Encoder().encode
 
 
+_PLACES: dict[type, tuple[str, dict[str, str]]] = {
+    m.SchedulerHello: ("EDCHelloEvent", {}),
+    m.ExecuteJob: ("ExecuteJobEvent", {"hosts": "allocation.host_allocation"}),
+    m.RejectJob: ("RejectJobEvent", {}),
+    m.KillJobs: ("KillJobsEvent", {}),
+    m.CallLater: ("CallMeLaterEvent", {"time": "when.time", "call_id": "call_me_later_id"}),
+    m.StopCall: ("StopCallMeLaterEvent", {"call_id": "call_me_later_id"}),
+    m.FinishRegistration: ("FinishRegistrationEvent", {}),
+}
+
+
 class Batsim5:
     """Codec of version 5; its messages end with a NUL byte, with or without which they are read."""
 
     name = NAME
+
+    def place(self, decision: Decision, field: str) -> tuple[str, str]:
+        """Name of a decision, and where a field of it is, see `Codec`."""
+        if isinstance(decision, m.Unsupported):
+            return decision.name, "event"
+        name, fields = _PLACES[type(decision)]
+        return name, f"event.{fields.get(field, field)}"
 
     def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
         """Message of the simulator, see `Codec`."""

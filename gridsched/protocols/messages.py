@@ -45,11 +45,15 @@ class SimulatorHello(Event, frozen=True):
 
 
 class SimulationBegins(Event, frozen=True):
-    """First event: the hosts, names and files of workloads, and what the simulator was started with."""
+    """First event: the hosts, names and files of workloads, and what the simulator was started with.
+
+    `profiles` are run times of delay profiles by `workload!profile`, where those are told.
+    """
 
     hosts: tuple[Host, ...]
     workloads: dict[str, str] = {}
     configuration: dict[str, Any] = {}
+    profiles: dict[str, float] = {}
 
 
 class SimulationEnds(Event, frozen=True):
@@ -59,7 +63,8 @@ class SimulationEnds(Event, frozen=True):
 class JobSubmitted(Event, frozen=True):
     """A job waits: how many hosts it asks for, and its walltime (None for no limit).
 
-    `run_time` is its delay profile, where that is told.
+    `profile` is the name of what it runs, without that of the workload; `run_time` is how long that is,
+    where it is told.
     """
 
     job_id: str
@@ -113,10 +118,14 @@ class HostsChanged(Event, frozen=True):
 
 
 class HostStateChanged(Event, frozen=True):
-    """Hosts have reached the power state that a `SetHostState` wanted."""
+    """Hosts have reached the power state that a `SetHostState` wanted.
+
+    Version 4 writes it as a text; `as_number` writes it as a number.
+    """
 
     hosts: str
     state: int
+    as_number: bool = False
 
 
 class Decision(Struct, frozen=True, gc=False):
@@ -213,6 +222,9 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """Name of the protocol, such as batsim-4."""
+
+    def place(self, decision: Decision, field: str) -> tuple[str, str]:
+        """Name of a decision in the protocol, and where a field of it is in its event; for errors."""
 
     def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
         """Message of the simulator."""

@@ -49,3 +49,9 @@ def check_order(now: float, timestamps: Sequence[float]) -> None:
 def convert(event: Any, table: dict[type, Callable[[Any], Any]]) -> Any:
     """An event in its other form."""
     return table[type(event)](event)
+
+
+def workload_of(name: str) -> str:
+    """What stands before the name of a job or profile in `workload!name`, with the mark; empty if nothing."""
+    before, mark, _ = name.partition("!")
+    return before + mark if mark else ""

@@ -19,16 +19,18 @@ from gridsched.protocols.hosts import read_hosts, write_hosts
 CODECS: dict[str, m.Codec] = {"4": Batsim4(), "5": Batsim5()}
 TIME = st.floats(0, 1e9, allow_nan=False)
 TEXT = st.text(max_size=8)
+PLAIN = st.text("ab0 ", max_size=4)
 SETS = st.sets(st.integers(0, 50), min_size=1).map(write_hosts)
 STATES = st.sampled_from(get_args(m.FinalState))
 BEGINS = st.builds(
     m.SimulationBegins,
     TIME,
     st.lists(st.builds(m.Host, st.integers(0, 99), TEXT, st.integers(1, 4)), max_size=3).map(tuple),
-    st.dictionaries(TEXT, TEXT, max_size=2),
+    st.dictionaries(PLAIN, TEXT, max_size=2),
+    profiles=st.dictionaries(st.builds("{}!{}".format, PLAIN, PLAIN), TIME, max_size=2),
 )
 SUBMITTED = st.builds(
-    m.JobSubmitted, TIME, TEXT, st.integers(1, 99), st.none() | TIME, TIME, TEXT, st.none() | TIME
+    m.JobSubmitted, TIME, TEXT, st.integers(1, 99), st.none() | TIME, TIME, PLAIN, st.none() | TIME
 )
 SHARED_EVENTS = (
     BEGINS,
@@ -50,7 +52,7 @@ EVENTS = {
         *SHARED_EVENTS,
         st.builds(m.RequestedCall, TIME),
         st.builds(m.HostsChanged, TIME, SETS, st.booleans()),
-        st.builds(m.HostStateChanged, TIME, SETS, st.integers(0, 20)),
+        st.builds(m.HostStateChanged, TIME, SETS, st.integers(0, 20), st.booleans()),
         st.builds(m.JobCompleted, TIME, TEXT, STATES, st.integers(-1, 9), SETS),
     ),
     "5": st.one_of(
@@ -99,7 +101,7 @@ def test_messages_go_there_and_back(version: str, data: st.DataObject) -> None:
 def _without_defaults(event: m.Event) -> m.Event:
     """A beginning without what a codec adds to its configuration."""
     if isinstance(event, m.SimulationBegins):
-        return m.SimulationBegins(event.timestamp, event.hosts, event.workloads)
+        return m.SimulationBegins(event.timestamp, event.hosts, event.workloads, profiles=event.profiles)
     return event
 
 
@@ -207,7 +209,7 @@ def test_decisions_as_published(version: str, message: bytes, meant: m.Decision)
                 job={"computation_resource_request": {"host_number": 4}, "profile_id": "w0!prof"},
                 submission_time=3.5,
             ),
-            m.JobSubmitted(10.0, "w0!1", 4, None, 3.5, "w0!prof"),
+            m.JobSubmitted(10.0, "w0!1", 4, None, 3.5, "prof"),
         ),
     ],
 )

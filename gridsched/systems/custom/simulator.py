@@ -198,6 +198,15 @@ class Simulator:
         return queue
 
     @property
+    def entered(self) -> int:
+        """How many jobs have come to the end of the queue so far."""
+        return int(self._state["entered"])
+
+    def times_killed(self, job: int) -> int:
+        """How often a job was killed so far, by `kill` or by a failure of its nodes."""
+        return int(self._arrays.local.real.jobs["killed"][job])
+
+    @property
     def running(self) -> NDArray[Any]:
         """Jobs that run, by start; fields: job, cluster, processors, start_time and expected_end [s]."""
         running: NDArray[Any] = self._arrays.running[: self._state["running"]]
