@@ -11,7 +11,7 @@ import heapq
 import math
 from importlib.metadata import version
 
-from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.engine.records import LARGEST
 from gridsched.errors import ProtocolError
 from gridsched.policies.local import Conventions
 from gridsched.policies.online import Decided, NewJob, Online
@@ -21,6 +21,10 @@ from gridsched.protocols.batsim5 import Handshake
 from gridsched.protocols.hosts import write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event, Events
 from gridsched.systems.base import Scheduler
+
+
+_SOON = LARGEST // 2
+"""Seconds within which a call is worth being asked for: beyond are the ends of jobs without walltime."""
 
 
 class DecisionProcess:
@@ -200,7 +204,8 @@ class DecisionProcess:
             found.append(m.KillJobs(now, tuple(self._names[job] for job in decided.killed)))
         while self._calls and self._calls[0] <= self._now:
             heapq.heappop(self._calls)
-        if decided.ask_again < FOREVER and (not self._calls or decided.ask_again < self._calls[0]):
+        soonest = self._calls[0] if self._calls else self._now + _SOON
+        if decided.ask_again < soonest:
             heapq.heappush(self._calls, decided.ask_again)
             self._calls_so_far += 1
             found.append(m.CallLater(now, float(decided.ask_again), f"call{self._calls_so_far}"))

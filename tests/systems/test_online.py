@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,4 +147,4 @@ def test_what_is_asked_of_a_user_is_what_there_is() -> None:
     starts_under(Noting().online(1152), jobs)
     # the simulation has decisions at which nothing has happened to jobs: outrun estimates of those that run
     assert seen == expected
-    assert np.any([queue for _, queue, _, _ in seen])
+    assert any(queue for _, queue, _, _ in seen)
