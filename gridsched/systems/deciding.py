@@ -22,7 +22,6 @@ from gridsched.protocols.hosts import write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event, Events
 from gridsched.systems.base import Scheduler
 
-
 _SOON = LARGEST // 2
 """Seconds within which a call is worth being asked for: beyond are the ends of jobs without walltime."""
 
