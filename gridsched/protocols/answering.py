@@ -42,7 +42,7 @@ def answer_all(
         except zmq.ZMQError as error:
             raise ConfigurationError(f"socket {socket!r}: cannot be bound to ({error.strerror})") from None
         while goes_on():
-            if not reply.poll(1000 * timeout):
+            if not reply.poll(round(1000 * timeout)):
                 raise ProtocolError(f"no message on {socket} within {timeout:g} s")
             parts = reply.recv_multipart()
             if len(parts) > 1:

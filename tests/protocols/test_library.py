@@ -112,8 +112,8 @@ START_ALL = (
 )
 
 FAULTS: dict[str, tuple[str, type[Exception], str]] = {
-    "no version": (DECIDE + "{ return 0; }", ConfigurationError, "has no function gridsched_abi; see"),
-    "no decision": (ABI, ConfigurationError, "has no function gridsched_decide; see"),
+    "no version": (DECIDE + "{ return 0; }", ConfigurationError, "has no function gridsched_abi"),
+    "no decision": (ABI, ConfigurationError, "has no function gridsched_decide"),
     "another version": (
         "int64_t gridsched_abi(void) { return 99; }" + DECIDE + "{ return 0; }",
         ConfigurationError,

@@ -12,7 +12,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.io import checksum
+from gridsched.protocols.libraries import checksum_of, function_of, open_library
 from gridsched.systems.custom.compiled import SIGNATURE, CompiledDecision
 from gridsched.systems.custom.scheduler import CustomScheduler
 
@@ -21,9 +21,6 @@ ABI = 1
 
 HEADER = Path(__file__).parents[2] / "protocols" / "gridsched.h"
 """The header."""
-
-_LOADED: dict[Path, str] = {}
-"""Checksums of the libraries that this process has loaded: what is loaded stays as it was."""
 
 
 class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: ignore[misc]
@@ -89,8 +86,10 @@ class LibraryScheduler(CustomScheduler):
 
     def made_by(self) -> dict[str, str]:
         """Name and checksum of the library."""
-        path = Path(self.library).resolve()
-        return {"scheduler_source": path.name, "scheduler_checksum": _LOADED[path]}
+        return {
+            "scheduler_source": Path(self.library).name,
+            "scheduler_checksum": checksum_of(self.library),
+        }
 
     @property
     def decision(self) -> LibraryDecision:
@@ -115,20 +114,7 @@ class LibraryScheduler(CustomScheduler):
 
 def _load(place: str) -> ctypes.CDLL:
     """Library of a file, after a look at its version."""
-    path = Path(place).resolve()
-    if not path.is_file():
-        raise ConfigurationError(f"library {place}: there is no such file")
-    found = checksum(path)
-    if _LOADED.setdefault(path, found) != found:
-        raise ConfigurationError(
-            f"library {place}: has changed since this process loaded it, and a loaded library stays as it "
-            "was; start a new process, or build it under another name"
-        )
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError as error:
-        del _LOADED[path]
-        raise ConfigurationError(f"library {place}: cannot be loaded ({error})") from None
+    library = open_library(place)
     version = int(_function(place, library, "gridsched_abi")())
     if version != ABI:
         raise ConfigurationError(
@@ -139,9 +125,5 @@ def _load(place: str) -> ctypes.CDLL:
 
 
 def _function(place: str, library: ctypes.CDLL, name: str) -> Any:
-    """Function of a library, which returns a number of 64 bits."""
-    if not hasattr(library, name):
-        raise ConfigurationError(f"library {place}: has no function {name}; see {HEADER}")
-    function = getattr(library, name)
-    function.restype = ctypes.c_int64
-    return function
+    """Function of a library that returns a number of 64 bits."""
+    return function_of(place, library, name, ctypes.c_int64)
