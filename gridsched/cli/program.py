@@ -21,6 +21,7 @@ from gridsched.cli import (
     fetch,
     forecast,
     info,
+    serve,
     simulate,
     site,
 )
@@ -121,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         compare,
         explain,
         forecast,
+        serve,
         site,
         conformance,
         fetch,
