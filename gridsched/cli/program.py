@@ -22,6 +22,7 @@ from gridsched.cli import (
     fetch,
     forecast,
     info,
+    serve,
     simulate,
     site,
 )
@@ -122,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         compare,
         explain,
         forecast,
+        serve,
         site,
         conformance,
         decide,

@@ -81,14 +81,14 @@ class External(Scheduler):
 
     protocol: ProtocolName = "batsim-4"
     command: str = ""
-    socket: str = ""
-    timeout: float = 60.0
+    socket: str = field(default="", repr=False)
+    timeout: float = field(default=60.0, repr=False)
     handshake: Handshake = "rc"
     options: str = ""
     forward_profiles: bool = False
     sleep_state: int = -1
     state_as_number: bool = False
-    log: str = ""
+    log: str = field(default="", repr=False)
     job_ids: Sequence[str] = field(default=(), repr=False)
     profiles: Sequence[str] = field(default=(), repr=False)
 

@@ -94,6 +94,8 @@ class Counts:
     protocol_events: int = 0
     protocol_decisions: int = 0
     times_rounded_up: int = 0
+    power_state_requests: int = 0
+    power_state_changes: int = 0
 
 
 @dataclass(order=True)
@@ -195,6 +197,7 @@ class Session:
         requested = np.asarray(workload.requested_time, np.int64)
         reached = (requested > 0) & (sim.submission.run_time >= requested)
         self._reaches_walltime = (reached & (sim.submission.killed is not None)).tolist()
+        self._fails = (np.asarray(workload.status, np.int64) == 0).tolist()
         self._ids = [f"{WORKLOAD}!{name}" for name in terms.job_ids]
         self._jobs = {job_id: job for job, job_id in enumerate(self._ids)}
         self._state = [_FUTURE] * len(workload)
@@ -265,7 +268,14 @@ class Session:
                 [self._metadata.get(job, "") for job in range(number)],
                 "text that the decision process attached to the job",
             )
-        return {name: ("job", np.array(values), words, "1") for name, (values, words) in texts.items()}
+        sizes = np.array(self._sizes, np.int64)
+        # of one length they would all be as long as the longest
+        return {
+            "hosts_requested": ("job", sizes, "hosts that the job asks for", "1"),
+            **{
+                name: ("job", np.array(values, object), words, "1") for name, (values, words) in texts.items()
+            },
+        }
 
     def _begin(self, features: Sequence[str]) -> None:
         """Tell the peer what there is."""
@@ -329,6 +339,8 @@ class Session:
                 self._see_restart(job)
             elif self._reaches_walltime[job]:
                 self._finish(job, "COMPLETED_WALLTIME_REACHED", -1)
+            elif self._fails[job]:
+                self._finish(job, "COMPLETED_FAILED", 1)
             else:
                 self._finish(job, "COMPLETED_SUCCESSFULLY", 0)
 
@@ -597,7 +609,10 @@ class Session:
         if self.terms.sleep_state < 0:
             raise self._refused(due, "", "power states are not supported unless a state for sleep is given")
         asleep = decision.state == self.terms.sleep_state
-        for host in self._hosts(due, decision.hosts):
+        hosts = self._hosts(due, decision.hosts)
+        self.counts.power_state_requests += 1
+        self.counts.power_state_changes += len(hosts)
+        for host in hosts:
             if self._owner[host] >= 0 and asleep:
                 raise self._refused(due, "hosts", f"host {host} {self._use_of(host)}, and cannot sleep")
             if self._owner[host] in (_NO_JOB, _ASLEEP):

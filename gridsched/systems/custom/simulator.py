@@ -158,7 +158,9 @@ class Simulator:
     def _call(self, kernel: Any, arguments: Callable[[], tuple[Any, ...]] = tuple) -> int:
         """Reply of a kernel, with more room and local policies if it wants them."""
         while True:
-            asked = (self._pinned, *arguments(), self._options, self._grid.score, self._sends)
+            # only local policies score, and a function is dear to hand over
+            score = self._grid.score if self._sends else None
+            asked = (self._pinned, *arguments(), self._options, score, self._sends)
             reply = int(kernel(*asked))
             if reply == Reply.ROOM:
                 self._make_room()
