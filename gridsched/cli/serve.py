@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gridsched import protocols
 from gridsched.cli.logs import Log, find_trace, read_log
 from gridsched.cli.options import (
     add_cluster,
@@ -117,6 +119,23 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="tell power states as numbers, as schedulers of pybatsim compare them, not as texts",
     )
+    group.add_argument(
+        "--edc-library",
+        metavar="LIBRARY.so",
+        help="a library with the C interface of Batsim 5 decides, instead of a process; needs --abi",
+    )
+    group.add_argument(
+        "--abi",
+        choices=("rc", "dev"),
+        help="form of that interface: that of the release candidates of version 5, in which batsim_edc_init "
+        "writes an answer, or that of the versions before them",
+    )
+    group.add_argument(
+        "--header",
+        action="version",
+        version=str(Path(protocols.__file__).parent / "gridsched.h"),
+        help="print where the header for schedulers in C is, which need no protocol, and end",
+    )
     group.add_argument("--log", type=path, metavar="FILE", help="write what the command prints")
 
 
@@ -126,10 +145,14 @@ def external(options: argparse.Namespace, log: Log, workload: Workload) -> Exter
 
     ids, profiles = log.names.get("job", ()), log.names.get("executable", ())
     named = bool(ids) and log.format == "batsim"
+    library = options.edc_library or ""
+    here = bool(options.program or library)
     return External(
-        protocol="batsim-5" if options.batsim == "5" else "batsim-4",
+        protocol="batsim-5" if options.batsim == "5" or library else "batsim-4",
         command=options.program,
-        socket=options.socket or ("" if options.program else "tcp://*:28000"),
+        socket=options.socket or ("" if here else "tcp://*:28000"),
+        edc_library=library,
+        abi=options.abi or "",
         timeout=options.timeout,
         handshake=options.handshake,
         options=options.options,
@@ -178,6 +201,8 @@ def _serve(options: argparse.Namespace) -> None:
 
 def _told(scheduler: External) -> str:
     """What decides, and where it is."""
+    if scheduler.edc_library:
+        return f"{scheduler.edc_library}, C interface of Batsim 5 ({scheduler.abi})"
     where = f"on {scheduler.socket}" if scheduler.socket else "on a socket of its own"
     return f"{scheduler.command or 'a process'} {where}, {scheduler.protocol}"
 

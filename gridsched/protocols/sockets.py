@@ -77,6 +77,8 @@ class Process:
 
     def __init__(self, command: Sequence[str], log: Path | None) -> None:
         self.command = shlex.join(command)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
         said = tempfile.TemporaryFile() if log is None else log.open("w+b")  # noqa: SIM115
         self._said: IO[bytes] = said
         try:
@@ -224,6 +226,12 @@ class SocketPeer:
         self._context.destroy(0)
 
 
+def _free_port() -> int:
+    """A port of this machine at which nothing listens."""
+    with zmq.Context() as context, context.socket(zmq.REP) as taken:
+        return int(taken.bind_to_random_port("tcp://127.0.0.1"))
+
+
 @contextlib.contextmanager
 def connected(
     socket: str, command: Sequence[str], *, timeout: float, log: Path | None = None
@@ -235,7 +243,8 @@ def connected(
     socket : str
         Address to which it binds; empty for one of its own in a temporary folder.
     command : sequence of str
-        How to start it; ``{socket}`` in it becomes the address. Empty for a process that is there already.
+        How to start it; ``{socket}`` in it becomes the address, ``{port}`` a free port. Empty for a process
+        that is there already.
     timeout : float
         Seconds within which each answer has to come.
     log : path, optional
@@ -248,14 +257,17 @@ def connected(
     """
     if not socket and not command:
         raise ConfigurationError("a decision process needs a socket, or a command that starts it")
-    if command and not any("{socket}" in word for word in command) and not socket:
+    text = shlex.join(command)
+    if command and not ("{socket}" in text or "{port}" in text or socket):
         raise ConfigurationError(
-            f"command {shlex.join(command)!r}: write {{socket}} where it takes the address of its socket"
+            f"command {text!r}: write {{socket}} where it takes the address of its socket, or {{port}} where "
+            "it takes a port of this machine"
         )
     with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
-        address = socket or f"ipc://{folder}/peer"
+        port = _free_port() if "{port}" in text and not socket else 0
+        address = socket or (f"tcp://127.0.0.1:{port}" if port else f"ipc://{folder}/peer")
         address_of(address)
-        words = [word.replace("{socket}", address) for word in command]
+        words = [word.replace("{socket}", address).replace("{port}", str(port)) for word in command]
         process = Process(words, log) if words else None
         patience = 0.0
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import xarray as xr
@@ -152,6 +153,10 @@ class Scheduler(ABC):
             If it is not known, or jobs and platform do not go together.
         """
         raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
+
+    def logged(self, path: Path) -> Scheduler:
+        """The same, such that what another process of it writes is in a file; most have none."""
+        return self
 
     def incompatibility(
         self,

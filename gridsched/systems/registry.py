@@ -88,6 +88,11 @@ def is_in_file(name: Any) -> bool:
     return isinstance(name, str) and ".py:" in name
 
 
+def external() -> Any:
+    """Class of schedulers in other processes and libraries."""
+    return _module_of("custom", "external").External
+
+
 def is_library(name: Any) -> bool:
     """Whether a scheduler is named by the file of a shared library."""
     return isinstance(name, str) and name.endswith((".so", ".dylib"))

@@ -35,6 +35,22 @@ static const char *value(const char *from, const char *end, const char *key)
     return found && found < end ? found + strlen(quoted) : NULL;
 }
 
+/* Behind the object that begins at a place. */
+static const char *behind(const char *from)
+{
+    int depth = 0, quoted = 0;
+    for (;; from++) {
+        if (*from == '\\')
+            from++;
+        else if (*from == '"')
+            quoted = !quoted;
+        else if (!quoted && *from == '{')
+            depth++;
+        else if (!quoted && *from == '}' && --depth == 0)
+            return from + 1;
+    }
+}
+
 static void copy(char *target, const char *text)
 {
     size_t size = strcspn(text + 1, "\"");
@@ -147,9 +163,9 @@ uint8_t batsim_edc_take_decisions(
     const char *text = (const char *)what_happened;
     double now = strtod(value(text, text + size, "now"), NULL);
     begin_answer(now);
-    for (const char *event = strstr(text, "\"timestamp\":"); event;) {
-        const char *next = strstr(event + 1, "\"timestamp\":");
-        const char *stop = next ? next : text + size;
+    for (const char *event = strchr(value(text, text + size, "events"), '{'); event;) {
+        const char *stop = behind(event);
+        const char *next = *stop == ',' ? strchr(stop, '{') : NULL;
         char kind[64], id[64];
         copy(kind, value(event, stop, "event_type"));
         if (!strcmp(kind, "BatsimHelloEvent")) {

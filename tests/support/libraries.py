@@ -41,9 +41,9 @@ def compiled(source: str, target: Path, *options: str) -> Path:
     return target
 
 
-def library(source: str, target: Path) -> Path:
+def library(source: str, target: Path, *options: str) -> Path:
     """Shared library of C source text."""
-    return compiled(source, target, "-O2", "-shared", "-fPIC")
+    return compiled(source, target, "-O2", "-shared", "-fPIC", *options)
 
 
 def example(name: str, folder: Path) -> str:

@@ -1,8 +1,9 @@
-"""Schedulers in other processes, which speak the protocol of Batsim on a socket."""
+"""Schedulers in other processes, which speak the protocol of Batsim on a socket, and in libraries."""
 
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,9 @@ import numpy as np
 
 from gridsched.errors import ConfigurationError, ProtocolError
 from gridsched.io import checksum
-from gridsched.protocols import batsim5, sockets
+from gridsched.platform import Platform
+from gridsched.policies.local import Conventions
+from gridsched.protocols import batsim5, libraries, sockets
 from gridsched.protocols import messages as m
 from gridsched.protocols.batsim4 import Batsim4
 from gridsched.protocols.batsim5 import Batsim5, Handshake
@@ -21,10 +24,13 @@ from gridsched.protocols.messages import Codec
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler, check_choices
+from gridsched.systems.custom.library import LibraryScheduler, name_of
 from gridsched.systems.custom.session import Peer, Session, Terms
 from gridsched.systems.custom.simulator import Simulator
+from gridsched.workloads.table import Workload
 
 ProtocolName = Literal["batsim-4", "batsim-5"]
+FormName = Literal["", "rc", "dev"]
 
 CODECS: Mapping[str, Codec] = {"batsim-4": Batsim4(), "batsim-5": Batsim5()}
 
@@ -34,15 +40,15 @@ _VERSION = "5.0.0"
 
 @dataclass(frozen=True)
 class External(Scheduler):
-    """A scheduler in another process, which speaks the protocol of Batsim 4 or 5 as JSON on a socket.
+    """A scheduler in another process, which speaks the protocol of Batsim 4 or 5 as JSON, or in a library.
 
     Parameters
     ----------
     protocol : {"batsim-4", "batsim-5"}
         What it speaks.
-    command : str
-        How to start it, as in a shell but without one; ``{socket}`` becomes the address of the socket. Empty
-        for a process that is there already.
+    command : str or sequence of str
+        How to start it, as in a shell but without one, or as words; ``{socket}`` becomes the address of the
+        socket, ``{port}`` a free port of this machine. Empty for a process that is there already.
     socket : str
         Address to which it binds, such as ``tcp://*:28000``. By default one in a temporary folder, for which
         a command is needed.
@@ -62,6 +68,14 @@ class External(Scheduler):
         Whether power states are told as numbers, as some clients of version 4 want them, not as texts.
     log : str
         File for what the process writes; by default only the end of it is kept, for errors.
+    library : str
+        Shared library that has the functions of `gridsched.h`, instead of a process; see `LibraryScheduler`.
+    parameters : sequence of float
+        Parameters that the library is given.
+    edc_library : str
+        Shared library with the C interface of Batsim 5, instead of a process.
+    abi : {"rc", "dev"}
+        Which form that interface has, see `gridsched.protocols.libraries`.
     job_ids, profiles : sequence of str
         Names of the jobs and of what they run, by their place in the workload; by default their numbers.
 
@@ -80,7 +94,7 @@ class External(Scheduler):
     """
 
     protocol: ProtocolName = "batsim-4"
-    command: str = ""
+    command: str | tuple[str, ...] = ""
     socket: str = field(default="", repr=False)
     timeout: float = field(default=60.0, repr=False)
     handshake: Handshake = "rc"
@@ -89,12 +103,16 @@ class External(Scheduler):
     sleep_state: int = -1
     state_as_number: bool = False
     log: str = field(default="", repr=False)
+    library: str = ""
+    parameters: tuple[float, ...] = ()
+    edc_library: str = ""
+    abi: FormName = ""
     job_ids: Sequence[str] = field(default=(), repr=False)
     profiles: Sequence[str] = field(default=(), repr=False)
 
     system: ClassVar[str] = "custom"
     knows: ClassVar[str] = "what the protocol tells it"
-    not_in_studies: ClassVar[frozenset[str]] = frozenset({"job_ids", "profiles"})
+    not_in_studies: ClassVar[frozenset[str]] = frozenset({"job_ids", "profiles", "socket", "log"})
     cannot: ClassVar[Mapping[str, str]] = {
         "local policies": "it starts the jobs itself",
         "predictions": "it starts the jobs itself",
@@ -116,15 +134,53 @@ class External(Scheduler):
             raise ConfigurationError(f"timeout is {self.timeout!r}; give seconds above 0")
         if self.socket:
             sockets.address_of(self.socket)
+        if sum(map(bool, (self.command or self.socket, self.library, self.edc_library))) > 1:
+            raise ConfigurationError(
+                "a process, library and edc_library exclude each other: give one of them"
+            )
+        if bool(self.edc_library) != bool(self.abi):
+            raise ConfigurationError(
+                "edc_library and abi go together: say which form of the C interface of Batsim 5 the library "
+                "has, rc or dev"
+            )
+        if self.edc_library and self.protocol != "batsim-5":
+            raise ConfigurationError("edc_library: its protocol is batsim-5")
 
     @property
     def label(self) -> str:
         """Name in results."""
+        if self.library or self.edc_library:
+            return name_of(self.library or self.edc_library)
         words = self._words()
         return Path(words[0]).name if words else self.protocol
 
+    @property
+    def files(self) -> set[str]:
+        """Files of the user that it is made of."""
+        named = [self.library, self.edc_library, *self._words()]
+        return {each for each in named if each and Path(each).is_file()}
+
+    def logged(self, path: Path) -> External:
+        """The same with a file for what the process writes, where it is started here."""
+        return replace(self, log=str(path)) if self.command else self
+
+    def incompatibility(
+        self,
+        platform: Platform,
+        conventions: Conventions | None = None,
+        workload: Workload | None = None,
+    ) -> str:
+        """Why it cannot schedule such jobs on such a platform under such conventions; empty if it can."""
+        if self.library:
+            return LibraryScheduler(self.library).incompatibility(platform, conventions, workload)
+        if len(platform) != 1:
+            return f"its protocol has one cluster, and here are {len(platform)}"
+        return super().incompatibility(platform, conventions, workload)
+
     def _words(self) -> list[str]:
         """The command as words."""
+        if not isinstance(self.command, str):
+            return list(self.command)
         try:
             return shlex.split(self.command)
         except ValueError as error:
@@ -140,6 +196,8 @@ class External(Scheduler):
         ConfigurationError
             If it cannot be started, or platform and protocol do not go together.
         """
+        if self.library:
+            return LibraryScheduler(self.library, self.parameters).schedule(submission)
         if self.protocol == "batsim-5" and any(each.events for each in submission.clusters):
             raise ConfigurationError("batsim-5 has no message for hosts that fail; use batsim-4")
         with self._peer() as peer:
@@ -148,6 +206,10 @@ class External(Scheduler):
     @contextmanager
     def _peer(self) -> Iterator[Peer]:
         """The decision process as long as it is needed."""
+        if self.edc_library:
+            with libraries.loaded(self.edc_library, self.abi or "rc") as library:
+                yield library
+            return
         log = Path(self.log) if self.log else None
         with sockets.connected(self.socket, self._words(), timeout=self.timeout, log=log) as peer:
             yield peer
@@ -174,9 +236,7 @@ class External(Scheduler):
             attributes["decision_process"] = f"{hello.name} {hello.version} {hello.commit}".strip()
         session.run(features)
         attributes |= vars(session.counts)
-        words = self._words()
-        if words and Path(words[0]).is_file():
-            attributes["command_checksum"] = checksum(Path(words[0]))
+        attributes |= self._made_by()
         schedule = sim.schedule()
         return replace(
             schedule,
@@ -184,11 +244,21 @@ class External(Scheduler):
             variables={**schedule.variables, **session.variables()},
         )
 
+    def _made_by(self) -> dict[str, str]:
+        """Names and checksums of its files, that of the program among them."""
+        words = self._words()
+        program = shutil.which(words[0]) if words else None
+        files = {Path(each) for each in self.files} | ({Path(program)} if program else set())
+        named = sorted((each.name, checksum(each)) for each in files)
+        sources = {"scheduler_source": ", ".join(name for name, _ in named)}
+        return {**sources, "scheduler_checksum": ", ".join(each for _, each in named)} if named else {}
+
     def _hello(self, codec: Codec, peer: Peer) -> m.SchedulerHello:
         """What a decision process of version 5 says of itself."""
+        handshake = self.abi or self.handshake
         try:
-            reply = peer.exchange(batsim5.write_init(self.options.encode(), self.handshake))
-            if self.handshake == "rc":
+            reply = peer.exchange(batsim5.write_init(self.options.encode(), handshake))
+            if handshake == "rc":
                 said = batsim5.read_init_reply(reply)
             elif reply.removesuffix(b"\0"):
                 raise ProtocolError(
@@ -199,11 +269,11 @@ class External(Scheduler):
                 said = peer.exchange(codec.encode_events(0.0, [m.SimulatorHello(0.0, _VERSION)]))
             decisions = codec.decode_decisions(said).decisions
         except ProtocolError as error:
-            raise ProtocolError(f"{self.protocol}, handshake {self.handshake!r}: {error}") from None
+            raise ProtocolError(f"{self.protocol}, handshake {handshake!r}: {error}") from None
         if len(decisions) != 1 or not isinstance(decisions[0], m.SchedulerHello):
             found = ", ".join(codec.place(each, "")[0] for each in decisions)
             raise ProtocolError(
-                f"{self.protocol}, handshake {self.handshake!r}: one EDCHelloEvent is wanted, "
+                f"{self.protocol}, handshake {handshake!r}: one EDCHelloEvent is wanted, "
                 f"and there is {found or 'none'}"
             )
         return decisions[0]

@@ -82,7 +82,7 @@ class LibraryScheduler(CustomScheduler):
     @property
     def label(self) -> str:
         """Name of the library."""
-        return Path(self.library).name.partition(".")[0].removeprefix("lib")
+        return name_of(self.library)
 
     def made_by(self) -> dict[str, str]:
         """Name and checksum of the library."""
@@ -110,6 +110,11 @@ class LibraryScheduler(CustomScheduler):
     def numbers(self) -> NDArray[np.float64]:
         """Parameters, as the library gets them."""
         return np.array(self.parameters, np.float64)
+
+
+def name_of(place: str) -> str:
+    """What a library is called: its file, without what every library has."""
+    return Path(place).name.partition(".")[0].removeprefix("lib")
 
 
 def _load(place: str) -> ctypes.CDLL:
