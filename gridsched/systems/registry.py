@@ -96,6 +96,17 @@ def load_scheduler(place: str) -> Any:
     return _module_of("custom").load_scheduler(place)
 
 
+def external(**parameters: Any) -> Any:
+    """A scheduler in another process, see `gridsched.External`.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of range.
+    """
+    return importlib.import_module("gridsched.systems.custom.external").External(**parameters)
+
+
 def system_of(name: str) -> type[Scheduler]:
     """Class of schedulers of a system, for the rules and measures of its runs.
 
