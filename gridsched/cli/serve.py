@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from gridsched.platform import Cluster
-    from gridsched.systems.custom.external import External
     from gridsched.workloads import Workload
 
 
@@ -139,15 +138,15 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--log", type=path, metavar="FILE", help="write what the command prints")
 
 
-def external(options: argparse.Namespace, log: Log, workload: Workload) -> External:
+def named_external(options: argparse.Namespace, log: Log, workload: Workload) -> Any:
     """The scheduler that the options name, with the names that the log has for the jobs."""
-    from gridsched.systems.custom.external import External
+    from gridsched.systems.registry import external
 
     ids, profiles = log.names.get("job", ()), log.names.get("executable", ())
     named = bool(ids) and log.format == "batsim"
     library = options.edc_library or ""
     here = bool(options.program or library)
-    return External(
+    return external(
         protocol="batsim-5" if options.batsim == "5" or library else "batsim-4",
         command=options.program,
         socket=options.socket or ("" if here else "tcp://*:28000"),
@@ -180,7 +179,7 @@ def _serve(options: argparse.Namespace) -> None:
     log = read_log(options)
     setting = prepared(log, options)
     workload, cluster = setting.workload, with_hosts(setting.cluster)
-    scheduler = external(options, log, workload)
+    scheduler = named_external(options, log, workload)
     print_blocks(
         facts_table(
             [*preparation(replace(setting, cluster=cluster), options), ("scheduler", _told(scheduler))]
@@ -199,7 +198,7 @@ def _serve(options: argparse.Namespace) -> None:
     _write_output(options, run, len(cluster.node_names))
 
 
-def _told(scheduler: External) -> str:
+def _told(scheduler: Any) -> str:
     """What decides, and where it is."""
     if scheduler.edc_library:
         return f"{scheduler.edc_library}, C interface of Batsim 5 ({scheduler.abi})"

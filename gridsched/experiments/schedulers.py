@@ -185,7 +185,7 @@ def scheduler_models() -> dict[str, type[SchedulerConfig]]:
             declared |= keys(part, {"name"})
         declared["scheduler"] = (Literal[known], pydantic.Field(..., description="Name of the scheduler."))
         models |= dict.fromkeys(known, model_of(made_of, SchedulerConfig, declared))
-    made_of = external()
+    made_of = type(external())
     declared = keys(made_of, made_of.not_in_studies)
     declared["scheduler"] = (Literal["external"], pydantic.Field(..., description="Name of the scheduler."))
     return models | {EXTERNAL: model_of(made_of, ExternalSchedulerConfig, declared)}

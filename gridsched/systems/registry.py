@@ -88,11 +88,6 @@ def is_in_file(name: Any) -> bool:
     return isinstance(name, str) and ".py:" in name
 
 
-def external() -> Any:
-    """Class of schedulers in other processes and libraries."""
-    return _module_of("custom", "external").External
-
-
 def is_library(name: Any) -> bool:
     """Whether a scheduler is named by the file of a shared library."""
     return isinstance(name, str) and name.endswith((".so", ".dylib"))
@@ -107,6 +102,17 @@ def load_scheduler(place: str) -> Any:
         If there is no such file or class, or the file fails to load.
     """
     return _module_of("custom").load_scheduler(place)
+
+
+def external(**parameters: Any) -> Any:
+    """A scheduler in another process, see `gridsched.External`.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of range.
+    """
+    return _module_of("custom", "external").External(**parameters)
 
 
 def system_of(name: str) -> type[Scheduler]:
