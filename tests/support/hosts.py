@@ -16,7 +16,7 @@ from gridsched.policies.online import Decided, NewJob, Online
 def estimates_of(jobs: gs.Workload) -> list[int]:
     """Requested times, run times where there are none."""
     wanted = np.where(jobs.requested_time > 0, jobs.requested_time, jobs.run_time)
-    return np.maximum(wanted, 1).tolist()
+    return [max(int(each), 1) for each in wanted]
 
 
 def starts_under(

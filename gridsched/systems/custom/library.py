@@ -28,10 +28,11 @@ class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: 
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
+        self._address = ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __wrapper_address__(self) -> int:
         """Address of the function, for kernels."""
-        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
+        return self._address
 
     def signature(self) -> Any:
         """What the function takes, for kernels."""

@@ -87,8 +87,10 @@ class OnlineSimulator:
     def decided(self) -> Decided:
         """What was done since it went to the present time."""
         ends = int(self.running["expected_end"].min(initial=FOREVER))
-        kinds = (Action.START, Action.REJECT, Action.KILL)
-        return Decided(*(self._done.get(kind, ()) for kind in kinds), ask_again=min([ends, *self._calls]))
+        started, rejected, killed = (
+            self._done.get(kind, ()) for kind in (Action.START, Action.REJECT, Action.KILL)
+        )
+        return Decided(started, rejected, killed, ask_again=min([ends, *self._calls]))
 
     # --- what can be done -----------------------------------------------------------------------------
 
