@@ -245,8 +245,9 @@ def test_hosts_that_fail() -> None:
     events = [NodeEvent(time=6, node="node0", kind="down"), NodeEvent(time=20, node="node0", kind="up")]
     made = jobs((0, 10, 2, 20), (5, 5, 1, 20))
     run, told = simulated(made, hosts(2, events=events), Queue("fcfs"))
-    assert names(told)[3:5] == [
+    assert names(told)[3:6] == [
         (6.0, ["JobCompleted", "JobSubmitted", "HostsChanged"]),
+        (11.0, ["JobCompleted"]),
         (20.0, ["AllEventsInjected", "HostsChanged"]),
     ]
     ended, again, down = told[3].events
