@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import sys
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import Any
 
+import xarray as xr
 import zmq
 
+import gridsched as gs
+from gridsched import External
 from gridsched.protocols import batsim5
 from gridsched.protocols import messages as m
 from gridsched.protocols.batsim4 import Batsim4
 from gridsched.protocols.batsim5 import Batsim5
-from gridsched.protocols.hosts import write_hosts
+from gridsched.protocols.hosts import read_hosts, write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event
 
 CODECS: dict[str, Codec] = {"4": Batsim4(), "5": Batsim5()}
@@ -42,6 +48,32 @@ class Scripted:
         return answer if isinstance(answer, bytes) else self.codec.encode_decisions(told.now, answer)
 
 
+@dataclass(frozen=True)
+class Inside(External):
+    """A decision process that is in this process."""
+
+    peer: Any = field(default=None, repr=False)
+
+    @contextmanager
+    def _peer(self) -> Iterator[Any]:
+        yield self.peer
+
+
+def simulated(
+    jobs: gs.Workload,
+    cluster: gs.Cluster | int,
+    decide: Callable[[float, Sequence[Event]], Sequence[Decision] | bytes],
+    version: str = "4",
+    **parameters: Any,
+) -> tuple[xr.Dataset, list[m.Events]]:
+    """Verified run under what a function decides, and what it was told."""
+    peer = Scripted(CODECS[version], decide)
+    scheduler = Inside(protocol=f"batsim-{version}", peer=peer, **parameters)  # type: ignore[arg-type]
+    run = gs.simulate(jobs, cluster, scheduler, kill=True)
+    gs.verify(run)
+    return run, peer.told
+
+
 class Queue:
     """First come, first served or EASY backfilling on the hosts with the smallest numbers."""
 
@@ -59,6 +91,11 @@ class Queue:
             elif isinstance(event, m.JobCompleted):
                 for host in self.running.pop(event.job_id)[1]:
                     heappush(self.free, host)
+            elif isinstance(event, m.HostsChanged):
+                # hosts on which jobs run are not seen here: those that fail lose their jobs before
+                changed = set(read_hosts(event.hosts, 10**9))
+                kept = set(self.free) | changed if event.available else set(self.free) - changed
+                self.free = sorted(kept)
             elif isinstance(event, m.SimulationBegins):
                 self.free = [host.id for host in event.hosts]
                 heapify(self.free)

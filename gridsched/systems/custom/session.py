@@ -302,7 +302,8 @@ class Session:
                 f"{self.codec.name}: {len(waiting)} jobs wait at {self._now} s (first: "
                 f"{self._name(waiting[0])!r}), nothing else will happen, and the decision process starts none"
             )
-        self._calls = [call for call in self._calls if call.left or not call.period]
+        # those without end would go on for ever
+        self._calls = [call for call in self._calls if call.left > 0]
         heapq.heapify(self._calls)
         while self._due or self._calls or self._events:
             times = [self._due[0].time] if self._due else []
