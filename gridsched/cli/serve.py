@@ -140,10 +140,19 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
 
 def named_external(options: argparse.Namespace, log: Log, workload: Workload) -> Any:
     """The scheduler that the options name, with the names that the log has for the jobs."""
-    from gridsched.systems.registry import external
-
     ids, profiles = log.names.get("job", ()), log.names.get("executable", ())
     named = bool(ids) and log.format == "batsim"
+    return peer_of(
+        options,
+        job_ids=tuple(ids[k - 1] for k in workload.job_number.tolist()) if named else (),
+        profiles=tuple(profiles[k] for k in workload.executable.tolist()) if named else (),
+    )
+
+
+def peer_of(options: argparse.Namespace, **names: Any) -> Any:
+    """The scheduler that the options of `add_peer` name."""
+    from gridsched.systems.registry import external
+
     library = options.edc_library or ""
     here = bool(options.program or library)
     return external(
@@ -159,8 +168,7 @@ def named_external(options: argparse.Namespace, log: Log, workload: Workload) ->
         sleep_state=options.sleep_state,
         state_as_number=options.state_as_number,
         log="" if options.log is None else str(options.log),
-        job_ids=tuple(ids[k - 1] for k in workload.job_number.tolist()) if named else (),
-        profiles=tuple(profiles[k] for k in workload.executable.tolist()) if named else (),
+        **names,
     )
 
 
