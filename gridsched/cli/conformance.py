@@ -83,8 +83,14 @@ def _add_run(actions: Any) -> None:
     run.add_argument("folder", metavar="DIR", type=path, help="folder to write, for its answers")
     policy = run.add_argument("--policy", required=True, metavar="NAME", help="the policy that it is to be")
     completed(policy, policy_names)
+    run.add_argument(
+        "--passes",
+        choices=("instant", "event", "arrivals-first"),
+        default="instant",
+        help="whether it makes a pass for a whole message, or one for each event of it (default: instant)",
+    )
     add_peer(run.add_argument_group("scheduler"))
-    run.set_defaults(command=_run, passes="instant", overrun=None)
+    run.set_defaults(command=_run, overrun=None)
 
 
 def _run(options: argparse.Namespace) -> int:
