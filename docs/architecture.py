@@ -12,7 +12,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("workloads",),
     ("traces",),
-    ("policies", "inference"),
+    ("policies", "inference", "protocols"),
     ("platform", "prediction"),
     ("submission", "results", "metrics"),
     ("systems",),

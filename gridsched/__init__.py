@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
     from gridsched.systems.calendars.tree import Level, Manager, SlotPlan
     from gridsched.systems.custom.compiled import compiled
+    from gridsched.systems.custom.external import External
+    from gridsched.systems.custom.library import LibraryScheduler
     from gridsched.systems.custom.scheduler import CustomScheduler
     from gridsched.systems.custom.simulator import Simulator
     from gridsched.systems.dynamic_grid.membership import Stay
@@ -112,6 +114,7 @@ _HOMES: dict[str, str] = {
     "Conventions": "gridsched.policies.local",
     "CustomScheduler": "gridsched.systems.custom.scheduler",
     "DynamicGrid": "gridsched.systems.dynamic_grid.scheduler",
+    "External": "gridsched.systems.custom.external",
     "FModel": "gridsched.workloads",
     "GridschedError": "gridsched.errors",
     "HyperErlang": "gridsched.workloads",
@@ -119,6 +122,7 @@ _HOMES: dict[str, str] = {
     "JScheduler": "gridsched.systems.jscheduler.scheduler",
     "KaplanMeier": "gridsched.workloads",
     "Level": "gridsched.systems.calendars.tree",
+    "LibraryScheduler": "gridsched.systems.custom.library",
     "Limit": "gridsched.nodes",
     "Local": "gridsched.systems.local.scheduler",
     "LocalPolicy": "gridsched.policies.local",
@@ -216,6 +220,7 @@ __all__ = [
     "Conventions",
     "CustomScheduler",
     "DynamicGrid",
+    "External",
     "FModel",
     "GridschedError",
     "HyperErlang",
@@ -223,6 +228,7 @@ __all__ = [
     "JScheduler",
     "KaplanMeier",
     "Level",
+    "LibraryScheduler",
     "Limit",
     "Local",
     "LocalPolicy",

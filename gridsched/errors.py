@@ -26,6 +26,10 @@ class ScheduleError(GridschedError):
     """A simulated schedule that breaks a rule which every schedule must keep."""
 
 
+class ProtocolError(GridschedError):
+    """A peer that does not answer, or whose message breaks the protocol that both speak."""
+
+
 def meant(wrong: str, known: Iterable[str]) -> str:
     """What was probably meant by an unknown name, to be put behind it; empty where nothing is like it."""
     names = {name.lower(): name for name in known}

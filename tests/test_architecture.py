@@ -24,6 +24,7 @@ UPPER = ("study", "figures", "figures.py", "findings.py", "report.py")
 
 SHARED = (
     "base",
+    "deciding",
     "registry",
     "cluster_records",
     "capabilities",

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.options import add_command, completed, path, policy_names, together
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
+from gridsched.cli.serve import add_peer, peer_of
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from gridsched.conformance.answers import CaseVerdict
+    from gridsched.conformance.cases import Case
 
 
 def add(commands: Any) -> None:
@@ -33,6 +35,7 @@ def add(commands: Any) -> None:
     export.add_argument("folder", metavar="DIR", type=path, help="folder to write")
     export.set_defaults(command=_export)
     _add_check(actions)
+    _add_run(actions)
     page = add_command(
         actions, "page", "Write a page with a chart, an account and exercises for each case and policy."
     )
@@ -66,6 +69,45 @@ def _add_check(actions: Any) -> None:
         "jobs do so with the other one",
     )
     check.set_defaults(command=_check)
+
+
+def _add_run(actions: Any) -> None:
+    run = add_command(
+        actions,
+        "run",
+        "Let a scheduler that speaks the protocol of Batsim answer the cases of one cluster; exit code 1 if "
+        "any answer differs.",
+        'gridsched conformance run answers --policy easy --command "pybatsim -s {socket} easyBackfill"',
+        epilog="Jobs are not killed at their walltimes, so that cases in which they exceed them can be told.",
+    )
+    run.add_argument("folder", metavar="DIR", type=path, help="folder to write, for its answers")
+    policy = run.add_argument("--policy", required=True, metavar="NAME", help="the policy that it is to be")
+    completed(policy, policy_names)
+    run.add_argument(
+        "--passes",
+        choices=("instant", "event", "arrivals-first"),
+        default="instant",
+        help="whether it makes a pass for a whole message, or one for each event of it (default: instant)",
+    )
+    add_peer(run.add_argument_group("scheduler"))
+    run.set_defaults(command=_run, overrun=None)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gridsched.cli.targets import check_folder, writing_folder
+    from gridsched.conformance.cases import read_cases
+    from gridsched.conformance.running import answer_case
+
+    check_folder(options.folder, ())
+    column = f"{options.policy}:{options.passes}"
+    cases = [case for case in read_cases() if case.kind == "cluster" and column in case.columns]
+    if not cases:
+        raise ConfigurationError(f"no case of one cluster has the policy {options.policy!r}")
+    scheduler = peer_of(options)
+    with writing_folder(options.folder, ()) as folder, progress("answering"):
+        for case in cases:
+            answer_case(case, scheduler, column, folder)
+    return _compare(cases, options)
 
 
 def _list(_: argparse.Namespace) -> None:
@@ -107,11 +149,16 @@ def _page(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from gridsched.conformance.answers import Asked, check_answers
     from gridsched.conformance.cases import read_cases
 
+    return _compare(read_cases(), options)
+
+
+def _compare(cases: list[Case], options: argparse.Namespace) -> int:
+    """Compare the answers of a folder, and print what differs; the exit code."""
+    from gridsched.conformance.answers import Asked, check_answers
+
     named = [name.strip() for name in (options.policy or "").split(",")] if options.policy else []
-    cases = read_cases()
     verdicts = check_answers(cases, options.folder, Asked(named, options.passes, options.overrun))
     if not any(verdict.passed or verdict.differences for verdict in verdicts):
         raise ConfigurationError(

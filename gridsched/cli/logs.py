@@ -77,6 +77,9 @@ def _read(path: Path, kind: FormatName, options: argparse.Namespace) -> Log:
     if kind == "swf":
         workload = traces.read_swf(path, extra_fields=options.extra_fields or "refuse")
         return Log(path, workload)
+    if kind == "batsim":
+        batsim = traces.read_batsim(path)
+        return Log(path, batsim.workload, names=batsim.names, format=kind)
     if kind in ("gpu-pods", "gpu-jobs"):
         log = (
             traces.read_gpu_pod_log(path)

@@ -18,7 +18,7 @@ PREDICTING = ("easy++",)
 """Names of those that predict run times."""
 
 
-FORMATS = ("swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs")
+FORMATS = ("swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs", "batsim")
 """Names of the formats of logs."""
 
 ASPECTS = ("nodes", "memory", "gpus", "partitions", "constraints", "limits", "cancellations", "dependencies")
@@ -130,9 +130,14 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True, own: bo
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
         help=f"{names}, {also}{f', or all of these but {also}' if several else ''} (default: easy)"
-        + ("; FILE.py:CLASS for a scheduler of your own" if own else ""),
+        + ("; FILE.py:CLASS or LIBRARY.so for a scheduler of your own" if own else ""),
     )
     completed(policy, _policy_lists if several else policy_names)
+    add_estimates(parser)
+
+
+def add_estimates(parser: argparse.ArgumentParser) -> None:
+    """The runtime estimates that a scheduler has."""
     parser.add_argument(
         "--estimates",
         choices=("requested", "actual", "clairvoyant"),
@@ -164,7 +169,7 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
     _add_nodes(group)
     group.add_argument(
         "--speed",
-        type=_positive_number,
+        type=positive_number,
         default=1.0,
         metavar="F",
         help="speed relative to the cluster of the log (default: 1)",
@@ -340,7 +345,8 @@ def _number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
 
 
-def _positive_number(text: str) -> float:
+def positive_number(text: str) -> float:
+    """Number above 0 that an option is given."""
     number = _number(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")

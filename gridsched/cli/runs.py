@@ -26,15 +26,16 @@ SCORE = "score"
 
 
 def named_schedulers(names: str, score: str | None) -> dict[str, LocalPolicy | Scheduler]:
-    """Policies and classes of users that are named on the command line, by their labels."""
-    from gridsched.systems.registry import is_in_file, scheduler_of
+    """Policies, classes and libraries of users that are named on the command line, by their labels."""
+    from gridsched.systems.registry import is_in_file, is_library, scheduler_of
 
     given = [name.strip() for name in names.split(",")]
-    policies = [name for name in given if not is_in_file(name)]
+    own = [name for name in given if is_in_file(name) or is_library(name)]
+    policies = [name for name in given if name not in own]
     chosen: dict[str, LocalPolicy | Scheduler] = {}
     if policies or score is not None:
         chosen |= {policy.name: policy for policy in named_policies(",".join(policies), score)}
-    for name in filter(is_in_file, given):
+    for name in own:
         scheduler = scheduler_of(name)
         chosen[scheduler.label] = scheduler
     return chosen

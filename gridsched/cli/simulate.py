@@ -81,19 +81,19 @@ def _simulate(options: argparse.Namespace) -> None:
         attributes[name] = run.attrs
         if not runs:
             rows += _recorded_rows(run, workload, cluster, options.warm_up, times, reasons)
-        rows.append(_row(name, run, options.warm_up, times, reasons))
+        rows.append(summary_row(name, run, options.warm_up, times, reasons))
         # Of several policies on a large log, only what is written is kept.
         runs.append(run if options.output else run[["start_time"]])
     print()
     print_blocks(
-        table(_columns(times), rows),
-        _explanation(reasons),
-        *_fates(attributes),
+        table(summary_columns(times), rows),
+        explanation(reasons),
+        *outcomes(attributes),
     )
     _write_output(options, runs, list(policies), workload)
 
 
-def _explanation(reasons: Iterable[str]) -> str:
+def explanation(reasons: Iterable[str]) -> str:
     """What the intervals are, and why means have none."""
     why = "; ".join(reason for reason in reasons if reason)
     return (
@@ -104,13 +104,14 @@ def _explanation(reasons: Iterable[str]) -> str:
     )
 
 
-def _fates(attributes: dict[str, dict[str, Any]]) -> list[Any]:
+def outcomes(attributes: dict[str, dict[str, Any]]) -> list[Any]:
     """Table of the outcomes of jobs that did not run once to their end."""
     facts = fates(attributes)
     return [facts_table(facts)] if facts else []
 
 
-def _columns(times: Times) -> tuple[str, ...]:
+def summary_columns(times: Times) -> tuple[str, ...]:
+    """Headers of the table of runs."""
     return (
         "policy",
         times.header("mean wait", " ±95%"),
@@ -121,7 +122,7 @@ def _columns(times: Times) -> tuple[str, ...]:
     )
 
 
-def _row(
+def summary_row(
     name: str, run: xr.Dataset, warm_up: float, times: Times, reasons: dict[str, None]
 ) -> tuple[str, ...]:
     """Cells of one run, its means with their intervals; why a mean has none is added to the reasons."""
@@ -165,7 +166,7 @@ def _recorded_rows(
     if workload.processors_available not in (None, cluster.processors):
         # These jobs did not run on this cluster, so they used no share of it.
         history = history.isel(segment=slice(0))
-    return [_row(RECORDED, history, warm_up, times, reasons)]
+    return [summary_row(RECORDED, history, warm_up, times, reasons)]
 
 
 def _write_output(

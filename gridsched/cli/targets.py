@@ -6,18 +6,26 @@ import argparse
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError, GridschedError
 
 
-def check_targets(options: argparse.Namespace, trace: Path) -> None:
-    """Refuse files that cannot be written before anything takes its time."""
-    targets = [target for target in (options.output, options.csv) if target is not None]
-    if len({target.absolute() for target in targets}) < len(targets):
-        raise ConfigurationError(f"{targets[0]}: named by both --output and --csv; use two names")
-    for target in targets:
+def check_targets(options: argparse.Namespace, trace: Path, tables: Sequence[str] = ("csv",)) -> None:
+    """Refuse files that cannot be written before anything takes its time.
+
+    `tables` are the options, besides --output, that name files for tables.
+    """
+    targets = {name: getattr(options, name) for name in ("output", *tables)}
+    named: dict[Path, str] = {}
+    for name, target in targets.items():
+        if target is None:
+            continue
+        before = named.setdefault(target.absolute(), name)
+        if before != name:
+            both = " and ".join(f"--{each.replace('_', '-')}" for each in (before, name))
+            raise ConfigurationError(f"{target}: named by both {both}; use two names")
         if target.is_dir():
             raise ConfigurationError(f"{target}: is a folder; name a file in it")
         # Files are replaced, and a device must not be.
@@ -28,8 +36,8 @@ def check_targets(options: argparse.Namespace, trace: Path) -> None:
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=target.parent).close()
-    for target, suffixes in ((options.output, (".nc", ".nc4", ".cdf")), (options.csv, (".csv",))):
-        if target is not None and target.suffix.lower() not in ("", *suffixes):
+        suffixes = (".nc", ".nc4", ".cdf") if name == "output" else (".csv",)
+        if target.suffix.lower() not in ("", *suffixes):
             what = "netCDF" if suffixes[0] == ".nc" else "CSV"
             raise ConfigurationError(f"{target}: {what} is written; name a file that ends in {suffixes[0]}")
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from gridsched.conformance.cases import GRID, NONE, Case, CaseSchedule, Job, Part, normalised
+from gridsched.errors import ProtocolError
 from gridsched.nodes import NodeEvent, NodeType, Partition
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
+from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.systems.jscheduler.scheduler import JScheduler
 from gridsched.systems.superscheduler.scheduler import Superscheduler
+from gridsched.verification import verify
 from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 
@@ -27,6 +31,26 @@ from gridsched.workloads.table import Workload
 def run_case(case: Case, variant: str) -> xr.Dataset:
     """Run of a case under one of its variants."""
     return _RUNNERS[case.kind](case, variant)
+
+
+def answer_case(case: Case, scheduler: Scheduler, column: str, folder: Path) -> None:
+    """Write the start times of a case of one cluster under a scheduler, as answers of a column.
+
+    Raises
+    ------
+    ProtocolError
+        If it is in another process and breaks the protocol; with the case.
+    """
+    (cluster,) = _clusters(case)
+    options: dict[str, Any] = {"overrun": case.overrun}
+    try:
+        run = simulate(workload_of(case, case.jobs), cluster, scheduler, **options)
+    except ProtocolError as error:
+        raise ProtocolError(f"case {case.name}: {error}") from None
+    verify(run)
+    rows = zip(run["job_number"].values.tolist(), run["start_time"].values.tolist(), strict=True)
+    lines = [f"job,{column}", *(f"{job},{start}" for job, start in rows)]
+    (folder / f"{case.name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def schedule_of(run: xr.Dataset) -> CaseSchedule:

@@ -704,11 +704,12 @@ def run_scheduler(
         if why:
             parts = [xr.Dataset(attrs={"unfit": why})]
             break
+        log = Path(target).parents[2] / "logs" / Path(target).parent.parent.name / "external"
         run = simulate(
             # Of one log, too, times are by the clock of the nodes and their failures
             jobs if len(jobs) > 1 else replace(merged, name=jobs[0].name),
             platform,
-            made,
+            made.logged(log / f"{Path(target).stem}-{replicate}.txt"),
             seed=scheduler_seed(seed, labels["scenario"], replicate),
             **options,
         )

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
 
-from gridsched.errors import GridschedError
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.derived import (
     MadeConfig,
     keys,
@@ -39,7 +39,7 @@ from gridsched.experiments.derived import (
 from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
-from gridsched.systems.registry import is_in_file, load_scheduler, names, scheduler_of
+from gridsched.systems.registry import external, is_in_file, load_scheduler, names, scheduler_of
 
 Name = Annotated[Label, pydantic.Field(max_length=80)]
 
@@ -118,6 +118,27 @@ class FileSchedulerConfig(SchedulerConfig):
         return {self.scheduler.rpartition(":")[0]}
 
 
+EXTERNAL = "external"
+"""Name of schedulers in other processes and libraries, which need parameters."""
+
+
+class ExternalSchedulerConfig(SchedulerConfig):
+    """A scheduler in another process or in a library."""
+
+    def made(self, **parameters: Any) -> Scheduler:
+        """The scheduler that this describes; other parameters may be given besides."""
+        given = {key: getattr(self, key) for key in self.model_fields_set.difference(_OWN_KEYS)}
+        if not {"command", "library", "edc_library"} & set(given):
+            raise ConfigurationError("an external scheduler needs a command, a library or an edc_library")
+        return self.made_of(**given, **parameters)
+
+    @property
+    def files(self) -> set[str]:
+        """Files of the user that it is made of."""
+        made: Any = self.made()
+        return set(made.files)
+
+
 def _model_in_file(place: str) -> type[FileSchedulerConfig]:
     """Model of a scheduler of a user."""
     made_of = load_scheduler(place)
@@ -164,7 +185,10 @@ def scheduler_models() -> dict[str, type[SchedulerConfig]]:
             declared |= keys(part, {"name"})
         declared["scheduler"] = (Literal[known], pydantic.Field(..., description="Name of the scheduler."))
         models |= dict.fromkeys(known, model_of(made_of, SchedulerConfig, declared))
-    return models
+    made_of = type(external())
+    declared = keys(made_of, made_of.not_in_studies)
+    declared["scheduler"] = (Literal["external"], pydantic.Field(..., description="Name of the scheduler."))
+    return models | {EXTERNAL: model_of(made_of, ExternalSchedulerConfig, declared)}
 
 
 def _way_of_writing(value: Any) -> Hashable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import xarray as xr
@@ -17,6 +18,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import Conventions, LocalPolicy
+from gridsched.policies.online import Online
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.workloads.table import Workload
@@ -130,6 +132,18 @@ class Scheduler(ABC):
             If jobs and platform do not go together.
         """
 
+    def online(self, processors: int, conventions: Conventions | None = None) -> Online:
+        """The scheduler of a cluster of so many processors that another simulator runs.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot decide while jobs run; with the reason.
+        """
+        raise ConfigurationError(
+            f"{self.label} cannot decide while jobs run; local policies, Slurm and schedulers of your own can"
+        )
+
     def schedule_watched(self, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
         """The schedule, and how the queue of the real scheduler shows a job while it waits.
 
@@ -139,6 +153,10 @@ class Scheduler(ABC):
             If it is not known, or jobs and platform do not go together.
         """
         raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
+
+    def logged(self, path: Path) -> Scheduler:
+        """The same, such that what another process of it writes is in a file; most have none."""
+        return self
 
     def incompatibility(
         self,

@@ -40,9 +40,9 @@ def _names_of(system: str) -> Mapping[str, Callable[[], Scheduler]]:
     return made
 
 
-def _module_of(system: str) -> Any:
-    """Module `scheduler` of a subpackage."""
-    return importlib.import_module(f"gridsched.systems.{system}.scheduler")
+def _module_of(system: str, module: str = "scheduler") -> Any:
+    """Module of a subpackage."""
+    return importlib.import_module(f"gridsched.systems.{system}.{module}")
 
 
 def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
@@ -66,6 +66,9 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
     if is_in_file(scheduler):
         own: Scheduler = load_scheduler(scheduler)()
         return own
+    if is_library(scheduler):
+        compiled: Scheduler = _module_of("custom", "library").LibraryScheduler(scheduler)
+        return compiled
     for (
         system
     ) in SYSTEMS:  # one after the other: a local policy, by far the most usual, needs no other subpackage
@@ -76,13 +79,18 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         return by_policy
     raise ConfigurationError(
         f"unknown scheduler {scheduler!r}{meant(scheduler, names())}; "
-        f"use one of {', '.join(names())}, easy(r), or path/to/file.py:Class"
+        f"use one of {', '.join(names())}, easy(r), path/to/file.py:Class, or path/to/library.so"
     )
 
 
 def is_in_file(name: Any) -> bool:
     """Whether a scheduler is named by the place of a user's class."""
     return isinstance(name, str) and ".py:" in name
+
+
+def is_library(name: Any) -> bool:
+    """Whether a scheduler is named by the file of a shared library."""
+    return isinstance(name, str) and name.endswith((".so", ".dylib"))
 
 
 def load_scheduler(place: str) -> Any:
@@ -94,6 +102,17 @@ def load_scheduler(place: str) -> Any:
         If there is no such file or class, or the file fails to load.
     """
     return _module_of("custom").load_scheduler(place)
+
+
+def external(**parameters: Any) -> Any:
+    """A scheduler in another process, see `gridsched.External`.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter is out of range.
+    """
+    return _module_of("custom", "external").External(**parameters)
 
 
 def system_of(name: str) -> type[Scheduler]:

@@ -100,8 +100,11 @@ class Request:
 
 
 def _parameters(scheduler: Any) -> dict[str, int | float | str]:
-    """Parameters of a scheduler, a dataclass, as attributes of a dataset can hold them."""
-    names = [field.name for field in fields(scheduler)]
+    """Parameters of a scheduler, a dataclass, as attributes of a dataset can hold them.
+
+    A field that its `repr` leaves out has no effect on what it decides, or is part of the input.
+    """
+    names = [field.name for field in fields(scheduler) if field.repr]
     return {f"parameter_{name}": _plain(getattr(scheduler, name)) for name in names}
 
 

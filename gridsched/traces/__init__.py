@@ -2,7 +2,8 @@
 
 `read_swf` and `write_swf` know the Standard Workload Format; `fetch` gets a verified log of the Parallel
 Workloads Archive, which `registry` and `find_log` describe; `read_sacct` and `read_accounting` know what
-Slurm's accounting prints, `read_slurm_table` the tables that sites make of it; `read_gpu_nodes`,
+Slurm's accounting prints, `read_slurm_table` the tables that sites make of it; `read_batsim` knows workloads
+of Batsim; `read_gpu_nodes`,
 `read_gpu_pods` and `read_gpu_jobs` know traces of clusters with GPUs; `recognise` tells which of these a file
 is; `read_nodes` reads the nodes of a cluster from a file, `infer_nodes` finds them in an export,
 `infer_outages` finds spells in which a cluster was idle though jobs waited; `clean` leaves out and repairs
@@ -16,6 +17,7 @@ from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
+    from gridsched.traces.batsim import BatsimLog, read_batsim
     from gridsched.traces.cleaning import clean
     from gridsched.traces.formats import recognise
     from gridsched.traces.gpu_clusters import (
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, str] = {
     "AccountingLog": "gridsched.traces.sacct",
     "ArchiveLog": "gridsched.traces.archive",
+    "BatsimLog": "gridsched.traces.batsim",
     "GpuLog": "gridsched.traces.gpu_clusters",
     "archive_folder": "gridsched.traces.archive",
     "by_count": "gridsched.traces.windows",
@@ -62,6 +65,7 @@ _HOMES: dict[str, str] = {
     "months": "gridsched.traces.windows",
     "outage_events": "gridsched.traces.outages",
     "read_accounting": "gridsched.traces.sacct",
+    "read_batsim": "gridsched.traces.batsim",
     "read_gpu_job_log": "gridsched.traces.gpu_clusters",
     "read_gpu_jobs": "gridsched.traces.gpu_clusters",
     "read_gpu_nodes": "gridsched.traces.gpu_clusters",
@@ -80,6 +84,7 @@ _HOMES: dict[str, str] = {
 __all__ = [
     "AccountingLog",
     "ArchiveLog",
+    "BatsimLog",
     "GpuLog",
     "archive_folder",
     "by_count",
@@ -96,6 +101,7 @@ __all__ = [
     "months",
     "outage_events",
     "read_accounting",
+    "read_batsim",
     "read_gpu_job_log",
     "read_gpu_jobs",
     "read_gpu_nodes",

@@ -14,7 +14,7 @@ from gridsched.traces.sacct import is_sacct
 
 __all__ = ["FORMATS", "FormatName", "recognise"]
 
-FormatName = Literal["swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs"]
+FormatName = Literal["swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs", "batsim"]
 
 FORMATS: dict[FormatName, str] = {
     "swf": "logs in the Standard Workload Format",
@@ -22,6 +22,7 @@ FORMATS: dict[FormatName, str] = {
     "slurm-table": "tables of Slurm jobs",
     "gpu-pods": "lists of pods with GPUs",
     "gpu-jobs": "tables of GPU jobs",
+    "batsim": "workloads of Batsim",
 }
 """Formats of logs by name, in words."""
 
@@ -44,6 +45,8 @@ def recognise(path: str | os.PathLike[str]) -> FormatName:
     file = Path(path)
     is_parquet = file.suffix.lower() == ".parquet"
     columns = parquet_columns(file) if is_parquet else _columns(file)
+    if any(name.startswith("{") for name in columns):
+        return "batsim"
     for name, needed in _TABLES.items():
         if needed <= columns:
             return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -232,3 +233,22 @@ def test_the_page_is_complete_and_holds_everything(tmp_path: Path) -> None:
             assert all(step in words for step in variant.steps)
     # Each job is accounted for under every policy.
     assert words.count("Step by step") >= len(images)
+
+
+@pytest.mark.parametrize(("policy", "decides", "failed"), [("easy", "easy", 1), ("fcfs", "ff", 11)])
+def test_a_scheduler_in_another_process_answers(
+    policy: str, decides: str, failed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """EASY with one rule for outrun estimates passes all cases but the one of the other rule."""
+    command = f"{sys.executable} -m gridsched decide {decides} --batsim 4 --socket {{socket}}"
+    run = ["conformance", "run", str(tmp_path / "answers"), "--policy", policy, "--command", command]
+    assert main(run) == 1
+    found = capsys.readouterr().out
+    assert f"{failed} fail, 0 were not compared; 0 columns are missing." in last_line(found)
+    assert ("overrun_increments" in found.partition("First difference")[2]) == (policy == "easy")
+    assert main(["conformance", "check", str(tmp_path / "answers"), "--policy", policy]) == 1
+
+
+def test_only_policies_of_the_cases_can_be_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["conformance", "run", str(tmp_path / "new"), "--policy", "easi", "--command", "x"]) == 2
+    assert "no case of one cluster has the policy 'easi'" in capsys.readouterr().err

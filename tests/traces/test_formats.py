@@ -18,6 +18,7 @@ FIRST = {
     "slurm-table": '\ufeff"Job_ID",submit_time,start_time,end_time,state,processors_req\n',
     "gpu-pods": "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n",
     "gpu-jobs": "timestamp, duration, num_gpus\r\n",
+    "batsim": ' {"nb_res": 4, "jobs": [], "profiles": {}}\n',
 }
 
 

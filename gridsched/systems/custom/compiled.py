@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from gridsched.engine.simulator import ACTION, QUEUED, RUNNING
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.policies.callbacks import Kind
 
 Function = Callable[..., int]
@@ -29,7 +31,7 @@ def adapter(now, queue, queued, running, count, free, clusters, parameters, numb
     )
 """
 
-_SIGNATURE = types.int64(
+SIGNATURE = types.int64(
     types.int64,
     types.CPointer(numba.from_dtype(QUEUED)),
     types.int64,
@@ -42,6 +44,18 @@ _SIGNATURE = types.int64(
     types.CPointer(numba.from_dtype(ACTION)),
     types.int64,
 )
+"""Types of a decision as kernels call it, those of `gridsched_decide` in gridsched.h."""
+
+
+def room_for_actions(jobs: int) -> NDArray[Any]:
+    """Actions that there is room for where so many jobs wait or run."""
+    return np.zeros(2 * jobs + 64, ACTION)
+
+
+def miscounted(actions: int, now: int, room: int) -> ScheduleError:
+    """Error of a number of actions that cannot be."""
+    found = f"decide returned {actions} actions at {now} s"
+    return ScheduleError(f"{found}; there is room for {room}" if actions > 0 else found)
 
 
 class CompiledDecision:
@@ -50,6 +64,34 @@ class CompiledDecision:
     def __init__(self, function: Function) -> None:
         self.function = function
         self._callback: Any = None
+        self._compiled: Any = None
+
+    def actions(
+        self,
+        now: int,
+        queue: NDArray[Any],
+        running: NDArray[Any],
+        free: NDArray[np.int64],
+        parameters: NDArray[np.float64],
+    ) -> NDArray[Any]:
+        """What it decides, asked from Python.
+
+        Raises
+        ------
+        ScheduleError
+            If it decides more than there is room for.
+        """
+        actions = room_for_actions(len(queue) + len(running))
+        count = self._call(now, queue, running, free, parameters, actions)
+        if not 0 <= count <= len(actions):
+            raise miscounted(count, now, len(actions))
+        return actions[:count]
+
+    def _call(self, now: int, *arrays: NDArray[Any]) -> int:
+        """Call the function without a kernel."""
+        if self._compiled is None:
+            self._compiled = numba.njit(self.function)
+        return int(self._compiled(now, *arrays))
 
     @property
     def callback(self) -> Any:
@@ -70,7 +112,7 @@ class CompiledDecision:
             namespace: dict[str, Any] = {"function": numba.njit(self.function), "carray": numba.carray}
             exec(_SOURCE, namespace)
             try:
-                self._callback = numba.cfunc(_SIGNATURE)(namespace["adapter"])
+                self._callback = numba.cfunc(SIGNATURE)(namespace["adapter"])
             except Exception as error:
                 raise DECISION.cannot_compile(self.function, error) from None
             self._callback._numba_type_ = numba.typeof(self._callback)

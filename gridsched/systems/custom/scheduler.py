@@ -15,10 +15,13 @@ import xarray as xr
 from gridsched.errors import ConfigurationError
 from gridsched.io import checksum
 from gridsched.policies.callbacks import load_from_file
+from gridsched.policies.local import Conventions
+from gridsched.policies.online import Online
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.custom.compiled import CompiledDecision
+from gridsched.systems.custom.online import OnlineCustom
 from gridsched.systems.custom.simulator import Simulator
 
 _KNOWN: dict[str, type[CustomScheduler]] = {}
@@ -92,25 +95,42 @@ class CustomScheduler(Scheduler):
     def schedule(self, submission: Submission) -> Schedule:
         """Simulate the jobs, asking `decide` at each instant."""
         sim = Simulator.of(submission)
-        decide: Any = inspect.getattr_static(type(self), "decide")
-        if isinstance(decide, CompiledDecision):
-            sim.run_compiled(decide, self._numbers())
+        decision = self.decision
+        if decision is not None:
+            sim.run_compiled(decision, self.numbers())
         else:
             self._simulate(sim)
         schedule = sim.schedule()
-        made_by = {"scheduler_source": self.source, "scheduler_checksum": self.source_checksum}
-        return replace(schedule, counters={**schedule.counters, **made_by})
+        return replace(schedule, counters={**schedule.counters, **self.made_by()})
+
+    @property
+    def decision(self) -> CompiledDecision | None:
+        """What decides, where it is compiled."""
+        decide: Any = inspect.getattr_static(type(self), "decide")
+        return decide if isinstance(decide, CompiledDecision) else None
+
+    def made_by(self) -> dict[str, str]:
+        """What a run says of where the scheduler comes from."""
+        return {"scheduler_source": self.source, "scheduler_checksum": self.source_checksum}
 
     def _simulate(self, sim: Simulator) -> None:
         """Ask `decide` until the end."""
         while sim.advance():
-            try:
-                self.decide(sim)
-            except Exception as error:
-                error.add_note(f"in {type(self).source}, asked at {sim.now} s")
-                raise
+            self.ask(sim)
 
-    def _numbers(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def ask(self, sim: Any) -> None:
+        """Ask `decide` now."""
+        try:
+            self.decide(sim)
+        except Exception as error:
+            error.add_note(f"in {type(self).source}, asked at {sim.now} s")
+            raise
+
+    def online(self, processors: int, conventions: Conventions | None = None) -> Online:
+        """The scheduler, for a cluster of another simulator."""
+        return OnlineCustom(self, processors, conventions or Conventions())
+
+    def numbers(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Parameters, for a compiled decision."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         other = [name for name, value in values.items() if not isinstance(value, Real)]

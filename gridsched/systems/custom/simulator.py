@@ -40,7 +40,7 @@ from gridsched.submission import AlignName, Estimates, Submission, TimesName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.custom import snapshots
-from gridsched.systems.custom.compiled import CompiledDecision
+from gridsched.systems.custom.compiled import CompiledDecision, miscounted, room_for_actions
 from gridsched.systems.custom.snapshots import SimulatorSnapshot
 from gridsched.systems.node_grids import NodeGrid
 from gridsched.systems.request import Request
@@ -158,7 +158,9 @@ class Simulator:
     def _call(self, kernel: Any, arguments: Callable[[], tuple[Any, ...]] = tuple) -> int:
         """Reply of a kernel, with more room and local policies if it wants them."""
         while True:
-            asked = (self._pinned, *arguments(), self._options, self._grid.score, self._sends)
+            # only local policies score, and a function is dear to hand over
+            score = self._grid.score if self._sends else None
+            asked = (self._pinned, *arguments(), self._options, score, self._sends)
             reply = int(kernel(*asked))
             if reply == Reply.ROOM:
                 self._make_room()
@@ -196,6 +198,15 @@ class Simulator:
         first = self._state["first"]
         queue: NDArray[Any] = self._arrays.queue[first : first + self._state["queued"]]
         return queue
+
+    @property
+    def entered(self) -> int:
+        """How many jobs have come to the end of the queue so far."""
+        return int(self._state["entered"])
+
+    def times_killed(self, job: int) -> int:
+        """How often a job was killed so far, by `kill` or by a failure of its nodes."""
+        return int(self._arrays.local.real.jobs["killed"][job])
 
     @property
     def running(self) -> NDArray[Any]:
@@ -398,10 +409,7 @@ class Simulator:
         self._actions = self._room_for_actions()
         outcome = self._call(engine.run, lambda: (decision.callback, parameters, self._actions, _NO_NODES))
         if outcome == Reply.TOO_MANY:
-            raise ScheduleError(
-                f"decide returned {self._state['actions']} actions at {self.now} s; "
-                f"there is room for {len(self._actions)}"
-            )
+            raise miscounted(int(self._state["actions"]), self.now, len(self._actions))
         if outcome != Reply.DONE:
             kind, job, cluster, time = self._actions[self._state["acted"]].tolist()
             raise self._refused(kind, job, cluster, time, Reply(outcome))
@@ -409,14 +417,13 @@ class Simulator:
 
     def _room_for_actions(self) -> NDArray[Any]:
         """Actions that there is room for at one instant."""
-        return np.zeros(2 * len(self._arrays.running) + 64, engine.ACTION)
+        return room_for_actions(len(self._arrays.running))
 
     def _run_plainly(self, decision: CompiledDecision, parameters: NDArray[np.float64]) -> None:
         """The same without compilation."""
         while self.advance():
-            actions = self._room_for_actions()
             seen = (self.queue.copy(), self.running.copy(), self.free.copy())
-            for action in actions[: decision.function(self.now, *seen, parameters, actions)].tolist():
+            for action in decision.actions(self.now, *seen, parameters).tolist():
                 self._act(*action)
 
     def run(self) -> xr.Dataset:

@@ -21,6 +21,7 @@ from gridsched.policies.local import (
     schedule,
     schedule_with_predictions,
 )
+from gridsched.policies.online import Online, OnlinePolicy
 from gridsched.policies.scores import SCORE
 from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
@@ -137,6 +138,10 @@ class Local(Scheduler):
                 "policies": ", ".join(policy.name for policy in policies),
             },
         )
+
+    def online(self, processors: int, conventions: Conventions | None = None) -> Online:
+        """The policy, for a cluster of another simulator."""
+        return OnlinePolicy(named_policy(self.policy or "easy"), processors, conventions)
 
     def _schedule_nodes(self, submission: Submission, policies: list[LocalPolicy]) -> Schedule:
         """Run the jobs of each cluster node by node."""

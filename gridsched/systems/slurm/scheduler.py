@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import RecordArray
 from gridsched.platform import Cluster
+from gridsched.policies.local import Conventions
+from gridsched.policies.online import Online
 from gridsched.results import NO_TIME, Schedule, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.base import QueueReason, Scheduler
@@ -32,6 +34,7 @@ from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Controller, Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs, owners_of
 from gridsched.systems.slurm.minutes import MinuteRules
+from gridsched.systems.slurm.online import OnlineSlurm
 from gridsched.systems.slurm.parameters import SlurmParameters
 from gridsched.systems.slurm.preempting import MODES, preemption_of
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities, Resets
@@ -104,6 +107,10 @@ class Slurm(SlurmParameters, Scheduler):
     def draws(self) -> bool:
         """Phases of its periodic work."""
         return True
+
+    def online(self, processors: int, conventions: Conventions | None = None) -> Online:
+        """The controller, for a cluster of another simulator."""
+        return OnlineSlurm(self, processors)
 
     def schedule(self, submission: Submission) -> Schedule:
         """Let the controller of each cluster work."""

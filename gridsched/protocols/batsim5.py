@@ -1,0 +1,741 @@
+"""Messages of Batsim 5 as JSON, and the handshake that comes before them.
+
+``{"now": ..., "events": [{"timestamp": ..., "event_type": ..., "event": {...}}]}`` and a NUL byte: the JSON
+form of the tables in batprotocol.fbs. Binary messages are refused, since their schema is not published with
+the release candidates.
+
+Two handshakes have been published. That of the release candidates (`rc`): the simulator sends the size of
+some data and the data, the decision process answers with the format of messages and an EDCHelloEvent; the
+first message of the simulator has SimulationBeginsEvent. That of the versions before (`dev`): the simulator
+sends format, size and data and gets an empty answer, then BatsimHelloEvent, which EDCHelloEvent answers.
+
+Sources: batprotocol.fbs, message_builder.cpp, docs/protocol.rst, src/edc.cpp and src/protocol.cpp of Batsim
+5, and what pybatsim reads.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from gridsched.errors import ProtocolError
+from gridsched.protocols import messages as m
+from gridsched.protocols.messages import Decision, Decisions, Event, Events
+from gridsched.protocols.wire import check_order, convert, read, workload_of
+
+NAME = "batsim-5"
+
+Handshake = Literal["rc", "dev"]
+"""That of the release candidates, or of the versions before them."""
+
+BINARY, JSON = 1, 2
+"""Formats of messages."""
+
+PROTOCOL_VERSION = "1.0.0"
+"""Version of batprotocol."""
+
+
+class _Event(Struct, frozen=True, gc=False, tag_field="event_type"):
+    """What the simulator says."""
+
+    timestamp: float
+
+
+class _Decision(Struct, frozen=True, gc=False, tag_field="event_type", forbid_unknown_fields=True):
+    """What the decision process says."""
+
+    timestamp: float
+
+
+class _Strict(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """Data of a decision."""
+
+
+# --- data of events -------------------------------------------------------------------------------
+
+
+class _Hello(Struct, frozen=True):
+    batprotocol_version: str
+    batsim_version: str
+    batsim_commit: str = ""
+
+
+class _HostData(Struct, frozen=True):
+    id: int
+    name: str
+    pstate: int = 0
+    pstate_count: int = 1
+    state: str = "IDLE"
+    properties: list[dict[str, str]] = []
+    zone_properties: list[dict[str, str]] = []
+    core_count: int = 1
+    computation_speed: tuple[float, ...] = (1.0,)
+
+
+class _Workload(Struct, frozen=True):
+    name: str
+    filename: str
+
+
+class _Delay(Struct, frozen=True, gc=False):
+    delay: float | UnsetType = UNSET
+
+
+class _Profile(Struct, frozen=True, gc=False):
+    id: str
+    profile_type: str
+    profile: _Delay
+
+
+class _Beginning(Struct, frozen=True):
+    host_number: int
+    computation_host_number: int
+    computation_hosts: list[_HostData]
+    storage_host_number: int = 0
+    storage_hosts: list[_HostData] = []
+    batsim_arguments: list[str] = []
+    batsim_execution_context_json: str = "{}"
+    workloads: list[_Workload] = []
+    profiles: list[_Profile] = []
+
+
+class _HostNumber(Struct, frozen=True, gc=False):
+    host_number: int
+
+
+class _Job(Struct, frozen=True, gc=False):
+    resource_request: int | UnsetType = UNSET
+    walltime: float = -1.0
+    extra_data: str = ""
+    rigid: bool = True
+    profile_id: str = ""
+    computation_resource_request: _HostNumber | UnsetType = UNSET
+
+
+class _Submission(Struct, frozen=True, gc=False):
+    job_id: str
+    job: _Job
+    submission_time: float = 0.0
+    profile: _Profile | UnsetType = UNSET
+
+
+class _Completion(Struct, frozen=True, gc=False):
+    job_id: str
+    state: m.FinalState
+    return_code: int = 0
+
+
+class _Atomic(Struct, frozen=True, gc=False):
+    profile_id: str = ""
+    progress: float = 0.0
+
+
+class _Wrapper(Struct, frozen=True, gc=False):
+    kill_progress_type: str
+    kill_progress: _Atomic
+
+
+class _Progress(Struct, frozen=True, gc=False):
+    job_id: str
+    wrapper: _Wrapper
+
+
+class _Killing(Struct, frozen=True):
+    job_ids: list[str]
+    progresses: list[_Progress] = []
+    profiles: list[Any] = []
+
+
+class _Calling(Struct, frozen=True, gc=False):
+    call_me_later_id: str
+    last_periodic_call: bool = False
+
+
+class _Nothing(Struct, frozen=True, gc=False):
+    pass
+
+
+class _SimulatorHello(_Event, frozen=True, tag="BatsimHelloEvent"):
+    event: _Hello
+
+
+class _Begins(_Event, frozen=True, tag="SimulationBeginsEvent"):
+    event: _Beginning
+
+
+class _Ends(_Event, frozen=True, tag="SimulationEndsEvent"):
+    event: _Nothing = _Nothing()
+
+
+class _Submitted(_Event, frozen=True, tag="JobSubmittedEvent"):
+    event: _Submission
+
+
+class _Completed(_Event, frozen=True, tag="JobCompletedEvent"):
+    event: _Completion
+
+
+class _Killed(_Event, frozen=True, tag="JobsKilledEvent"):
+    event: _Killing
+
+
+class _Called(_Event, frozen=True, tag="RequestedCallEvent"):
+    event: _Calling
+
+
+class _NoMoreJobs(_Event, frozen=True, tag="AllStaticJobsHaveBeenSubmittedEvent"):
+    event: _Nothing = _Nothing()
+
+
+class _NoMoreEvents(_Event, frozen=True, tag="AllStaticExternalEventsHaveBeenInjectedEvent"):
+    event: _Nothing = _Nothing()
+
+
+class _Happened(Struct, frozen=True):
+    now: float
+    events: list[
+        _SimulatorHello
+        | _Begins
+        | _Ends
+        | _Submitted
+        | _Completed
+        | _Killed
+        | _Called
+        | _NoMoreJobs
+        | _NoMoreEvents
+    ]
+
+
+# --- data of decisions ----------------------------------------------------------------------------
+
+
+class _Constraints(_Strict, frozen=True):
+    compute_sharing: bool = False
+    storage_sharing: bool = True
+    job_allocation_validation_strategy: str = ""
+
+
+class _SchedulerHello(_Strict, frozen=True):
+    decision_component_name: str
+    decision_component_version: str
+    decision_component_commit: str | None = None
+    batprotocol_version: str | None = None
+    requested_simulation_features: dict[str, bool] = {}
+    scheduling_constraints: _Constraints = _Constraints()
+
+
+class _Allocation(_Strict, frozen=True):
+    host_allocation: str
+    executor_placement_type: str | UnsetType = UNSET
+    executor_placement: Any | UnsetType = UNSET
+
+
+class _Execution(_Strict, frozen=True):
+    job_id: str
+    allocation: _Allocation
+    profile_allocation_override: list[Any] | None = None
+    storage_placement: list[Any] | None = None
+
+
+class _OfJob(_Strict, frozen=True):
+    job_id: str
+
+
+class _OfJobs(_Strict, frozen=True):
+    job_ids: list[str]
+
+
+Unit = Literal["Second", "Millisecond"]
+
+
+class _OneShot(_Strict, frozen=True):
+    time: float
+    time_unit: Unit = "Second"
+
+
+class _Mode(_Strict, frozen=True):
+    nb_periods: int = 0
+
+
+class _Periodic(_Strict, frozen=True):
+    period: float
+    offset: float = 0.0
+    start_time: float = 0.0
+    time_unit: Unit = "Second"
+    mode_type: Literal["Infinite", "FinitePeriodNumber"] = "Infinite"
+    mode: _Mode = _Mode()
+
+
+class _When(_Strict, frozen=True, tag_field="when_type"):
+    call_me_later_id: str
+
+
+class _Once(_When, frozen=True, tag="OneShot"):
+    when: _OneShot
+
+
+class _Often(_When, frozen=True, tag="Periodic"):
+    when: _Periodic
+
+
+class _OfCall(_Strict, frozen=True):
+    call_me_later_id: str
+
+
+class _EdcHello(_Decision, frozen=True, tag="EDCHelloEvent"):
+    event: _SchedulerHello
+
+
+class _LongHello(_Decision, frozen=True, tag="ExternalDecisionComponentHelloEvent"):
+    event: _SchedulerHello
+
+
+class _Execute(_Decision, frozen=True, tag="ExecuteJobEvent"):
+    event: _Execution
+
+
+class _Reject(_Decision, frozen=True, tag="RejectJobEvent"):
+    event: _OfJob
+
+
+class _Kill(_Decision, frozen=True, tag="KillJobsEvent"):
+    event: _OfJobs
+
+
+class _Call(_Decision, frozen=True, tag="CallMeLaterEvent"):
+    event: _Once | _Often
+
+
+class _StopCall(_Decision, frozen=True, tag="StopCallMeLaterEvent"):
+    event: _OfCall
+
+
+class _Finish(_Decision, frozen=True, tag="FinishRegistrationEvent"):
+    event: _Nothing = _Nothing()
+
+
+class _Other(_Decision, frozen=True):
+    event: Raw = Raw()
+
+
+class _Stop(_Other, frozen=True, tag="ForceSimulationStopEvent"):
+    pass
+
+
+class _RegisterJob(_Other, frozen=True, tag="RegisterJobEvent"):
+    pass
+
+
+class _RegisterProfile(_Other, frozen=True, tag="RegisterProfileEvent"):
+    pass
+
+
+class _CreateProbe(_Other, frozen=True, tag="CreateProbeEvent"):
+    pass
+
+
+class _StopProbe(_Other, frozen=True, tag="StopProbeEvent"):
+    pass
+
+
+class _TriggerProbe(_Other, frozen=True, tag="TriggerProbeEvent"):
+    pass
+
+
+class _ResetProbe(_Other, frozen=True, tag="ResetProbeEvent"):
+    pass
+
+
+class _ChangeHost(_Other, frozen=True, tag="ChangeHostPStateEvent"):
+    pass
+
+
+class _ChangeHosts(_Other, frozen=True, tag="ChangeHostsPStateEvent"):
+    pass
+
+
+class _TurnHosts(_Other, frozen=True, tag="TurnOnOffHostsEvent"):
+    pass
+
+
+_UNSUPPORTED = (
+    _Stop,
+    _RegisterJob,
+    _RegisterProfile,
+    _CreateProbe,
+    _StopProbe,
+    _TriggerProbe,
+    _ResetProbe,
+    _ChangeHost,
+    _ChangeHosts,
+    _TurnHosts,
+)
+
+
+class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
+    now: float
+    events: list[
+        _EdcHello
+        | _LongHello
+        | _Execute
+        | _Reject
+        | _Kill
+        | _Call
+        | _StopCall
+        | _Finish
+        | _Stop
+        | _RegisterJob
+        | _RegisterProfile
+        | _CreateProbe
+        | _StopProbe
+        | _TriggerProbe
+        | _ResetProbe
+        | _ChangeHost
+        | _ChangeHosts
+        | _TurnHosts
+    ] = []
+
+
+# --- events there and back ------------------------------------------------------------------------
+
+_ATOMIC = "KillProgressAtomicProfile"
+
+
+def _begins(e: m.SimulationBegins) -> _Begins:
+    hosts = [_HostData(host.id, host.name, core_count=host.cores) for host in e.hosts]
+    context = msgspec.json.encode(e.configuration).decode()
+    workloads = [_Workload(name, file) for name, file in e.workloads.items()]
+    data = _Beginning(
+        len(hosts),
+        len(hosts),
+        hosts,
+        batsim_arguments=["gridsched"],
+        batsim_execution_context_json=context,
+        workloads=workloads,
+        profiles=[_delay(name, run_time) for name, run_time in e.profiles.items()],
+    )
+    return _Begins(e.timestamp, data)
+
+
+def _delay(name: str, run_time: float) -> _Profile:
+    """A profile that takes a given time."""
+    return _Profile(name, "DelayProfile", _Delay(run_time))
+
+
+def _submitted(e: m.JobSubmitted) -> _Submitted:
+    name = workload_of(e.job_id) + e.profile
+    job = _Job(e.hosts, -1.0 if e.walltime is None else e.walltime, profile_id=name)
+    profile = UNSET if e.run_time is None else _delay(name, e.run_time)
+    return _Submitted(e.timestamp, _Submission(e.job_id, job, e.submit_time, profile))
+
+
+def _killed(e: m.JobsKilled) -> _Killed:
+    progresses = [
+        _Progress(job, _Wrapper(_ATOMIC, _Atomic(workload_of(job) + e.profiles.get(job, ""), done)))
+        for job, done in e.progress.items()
+    ]
+    return _Killed(e.timestamp, _Killing(list(e.job_ids), progresses))
+
+
+def _refuse(e: m.HostsChanged | m.HostStateChanged) -> _Event:
+    raise ProtocolError(f"{type(e).__name__} at {e.timestamp:g} s: {NAME} has no such message; use batsim-4")
+
+
+_WRITE_EVENT: dict[type, Callable[[Any], _Event]] = {
+    m.SimulatorHello: lambda e: _SimulatorHello(e.timestamp, _Hello(PROTOCOL_VERSION, e.version)),
+    m.SimulationBegins: _begins,
+    m.SimulationEnds: lambda e: _Ends(e.timestamp),
+    m.JobSubmitted: _submitted,
+    # a return code is 32 bits without sign, and -1 where the walltime was reached
+    m.JobCompleted: lambda e: _Completed(e.timestamp, _Completion(e.job_id, e.state, e.return_code % 2**32)),
+    m.JobsKilled: _killed,
+    m.RequestedCall: lambda e: _Called(e.timestamp, _Calling(e.call_id, e.last)),
+    m.AllJobsSubmitted: lambda e: _NoMoreJobs(e.timestamp),
+    m.AllEventsInjected: lambda e: _NoMoreEvents(e.timestamp),
+    m.HostsChanged: _refuse,
+    m.HostStateChanged: _refuse,
+}
+
+
+def _read_begins(w: _Begins) -> m.SimulationBegins:
+    hosts = tuple(m.Host(each.id, each.name, each.core_count) for each in w.event.computation_hosts)
+    workloads = {each.name: each.filename for each in w.event.workloads}
+    context = _context(w.event.batsim_execution_context_json)
+    profiles = {
+        each.id: each.profile.delay for each in w.event.profiles if isinstance(each.profile.delay, float)
+    }
+    return m.SimulationBegins(w.timestamp, hosts, workloads, context, profiles)
+
+
+def _context(text: str) -> dict[str, Any]:
+    """What the simulator was started with, where it says so as an object."""
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _read_submitted(w: _Submitted) -> m.JobSubmitted:
+    job, profile = w.event.job, w.event.profile
+    asked = job.resource_request
+    if isinstance(asked, UnsetType):
+        if isinstance(job.computation_resource_request, UnsetType):
+            raise ProtocolError(f"job {w.event.job_id!r} at {w.timestamp:g} s has no resource_request")
+        asked = job.computation_resource_request.host_number
+    run = None
+    if isinstance(profile, _Profile) and isinstance(profile.profile.delay, float):
+        run = profile.profile.delay
+    return m.JobSubmitted(
+        w.timestamp,
+        w.event.job_id,
+        asked,
+        None if job.walltime < 0 else job.walltime,
+        w.event.submission_time,
+        job.profile_id.removeprefix(workload_of(w.event.job_id)),
+        run,
+    )
+
+
+def _read_killed(w: _Killed) -> m.JobsKilled:
+    found = {each.job_id: each.wrapper.kill_progress for each in w.event.progresses}
+    progress = {job: each.progress for job, each in found.items()}
+    profiles = {job: each.profile_id.removeprefix(workload_of(job)) for job, each in found.items()}
+    return m.JobsKilled(w.timestamp, tuple(w.event.job_ids), progress, profiles)
+
+
+def _signed(code: int) -> int:
+    """A return code that was written without sign."""
+    return code - 2**32 if code >= 2**31 else code
+
+
+_READ_EVENT: dict[type, Callable[[Any], Event]] = {
+    _SimulatorHello: lambda w: m.SimulatorHello(w.timestamp, w.event.batsim_version),
+    _Begins: _read_begins,
+    _Ends: lambda w: m.SimulationEnds(w.timestamp),
+    _Submitted: _read_submitted,
+    _Completed: lambda w: m.JobCompleted(
+        w.timestamp, w.event.job_id, w.event.state, _signed(w.event.return_code)
+    ),
+    _Killed: _read_killed,
+    _Called: lambda w: m.RequestedCall(w.timestamp, w.event.call_me_later_id, w.event.last_periodic_call),
+    _NoMoreJobs: lambda w: m.AllJobsSubmitted(w.timestamp),
+    _NoMoreEvents: lambda w: m.AllEventsInjected(w.timestamp),
+}
+
+# --- decisions there and back ---------------------------------------------------------------------
+
+
+def _read_hello(w: _EdcHello | _LongHello) -> Decision:
+    hello = w.event
+    if hello.scheduling_constraints.compute_sharing:
+        return m.Unsupported(w.timestamp, "compute_sharing of EDCHelloEvent")
+    wanted = tuple(name for name, value in hello.requested_simulation_features.items() if value)
+    return m.SchedulerHello(
+        w.timestamp,
+        hello.decision_component_name,
+        hello.decision_component_version,
+        hello.decision_component_commit or "",
+        hello.batprotocol_version or "",
+        wanted,
+    )
+
+
+def _read_execute(w: _Execute) -> Decision:
+    for name in ("profile_allocation_override", "storage_placement"):
+        if getattr(w.event, name):
+            return m.Unsupported(w.timestamp, f"ExecuteJobEvent with {name}")
+    return m.ExecuteJob(w.timestamp, w.event.job_id, w.event.allocation.host_allocation)
+
+
+def _read_call(w: _Call) -> Decision:
+    call, scale = w.event, 1000.0 if w.event.when.time_unit == "Millisecond" else 1.0
+    if isinstance(call, _Once):
+        return m.CallLater(w.timestamp, call.when.time / scale, call.call_me_later_id)
+    when = call.when
+    if when.period <= 0:
+        raise ProtocolError(
+            f"CallMeLaterEvent {call.call_me_later_id!r} at {w.timestamp:g} s: its period is {when.period:g}"
+        )
+    finite = when.mode_type == "FinitePeriodNumber"
+    if finite and when.mode.nb_periods < 1:
+        raise ProtocolError(
+            f"CallMeLaterEvent {call.call_me_later_id!r} at {w.timestamp:g} s: "
+            f"its number of periods is {when.mode.nb_periods}"
+        )
+    count = when.mode.nb_periods if finite else 0
+    begin = max(when.offset, when.start_time) / scale
+    return m.CallLater(w.timestamp, begin, call.call_me_later_id, when.period / scale, count)
+
+
+_READ_DECISION: dict[type, Callable[[Any], Decision]] = {
+    _EdcHello: _read_hello,
+    _LongHello: _read_hello,
+    _Execute: _read_execute,
+    _Reject: lambda w: m.RejectJob(w.timestamp, w.event.job_id),
+    _Kill: lambda w: m.KillJobs(w.timestamp, tuple(w.event.job_ids)),
+    _Call: _read_call,
+    _StopCall: lambda w: m.StopCall(w.timestamp, w.event.call_me_later_id),
+    _Finish: lambda w: m.FinishRegistration(w.timestamp),
+    **{
+        kind: lambda w: m.Unsupported(w.timestamp, str(type(w).__struct_config__.tag))
+        for kind in _UNSUPPORTED
+    },
+}
+
+
+def _hello(d: m.SchedulerHello) -> _EdcHello:
+    features = dict.fromkeys(d.features, True)
+    version = d.protocol_version or PROTOCOL_VERSION
+    return _EdcHello(d.timestamp, _SchedulerHello(d.name, d.version, d.commit, version, features))
+
+
+def _execute(d: m.ExecuteJob) -> _Execute:
+    placement = {"strategy": "SpreadOverHostsFirst"}
+    allocation = _Allocation(d.hosts, "PredefinedExecutorPlacementStrategyWrapper", placement)
+    return _Execute(d.timestamp, _Execution(d.job_id, allocation, [], []))
+
+
+def _call(d: m.CallLater) -> _Call:
+    if not d.call_id:
+        raise ProtocolError(
+            f"a call at {d.time:g} s, asked for at {d.timestamp:g} s, needs a call_id in {NAME}"
+        )
+    if d.period <= 0:
+        return _Call(d.timestamp, _Once(d.call_id, _OneShot(d.time)))
+    mode: Any = "FinitePeriodNumber" if d.count else "Infinite"
+    when = _Periodic(d.period, offset=d.time, mode_type=mode, mode=_Mode(d.count))
+    return _Call(d.timestamp, _Often(d.call_id, when))
+
+
+def _unwritten(d: Decision) -> _Decision:
+    raise ProtocolError(f"{type(d).__name__} at {d.timestamp:g} s: {NAME} has no such message")
+
+
+_WRITE_DECISION: dict[type, Callable[[Any], _Decision]] = {
+    m.SchedulerHello: _hello,
+    m.ExecuteJob: _execute,
+    m.RejectJob: lambda d: _Reject(d.timestamp, _OfJob(d.job_id)),
+    m.KillJobs: lambda d: _Kill(d.timestamp, _OfJobs(list(d.job_ids))),
+    m.CallLater: _call,
+    m.StopCall: lambda d: _StopCall(d.timestamp, _OfCall(d.call_id)),
+    m.FinishRegistration: lambda d: _Finish(d.timestamp),
+    m.SetHostState: _unwritten,
+    m.SetMetadata: _unwritten,
+}
+
+_EVENTS, _DECISIONS = msgspec.json.Decoder(_Happened), msgspec.json.Decoder(_Decided)
+_ENCODE = msgspec.json.Encoder().encode
+
+
+_PLACES: dict[type, tuple[str, dict[str, str]]] = {
+    m.SchedulerHello: ("EDCHelloEvent", {}),
+    m.ExecuteJob: ("ExecuteJobEvent", {"hosts": "allocation.host_allocation"}),
+    m.RejectJob: ("RejectJobEvent", {}),
+    m.KillJobs: ("KillJobsEvent", {}),
+    m.CallLater: ("CallMeLaterEvent", {"time": "when.time", "call_id": "call_me_later_id"}),
+    m.StopCall: ("StopCallMeLaterEvent", {"call_id": "call_me_later_id"}),
+    m.FinishRegistration: ("FinishRegistrationEvent", {}),
+}
+
+
+class Batsim5:
+    """Codec of version 5; its messages end with a NUL byte, with or without which they are read."""
+
+    name = NAME
+
+    def place(self, decision: Decision, field: str) -> tuple[str, str]:
+        """Name of a decision, and where a field of it is, see `Codec`."""
+        if isinstance(decision, m.Unsupported):
+            return decision.name, "event"
+        name, fields = _PLACES[type(decision)]
+        return name, f"event.{fields.get(field, field)}"
+
+    def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
+        """Message of the simulator, see `Codec`."""
+        return _ENCODE(_Happened(now, [convert(each, _WRITE_EVENT) for each in events])) + b"\0"
+
+    def decode_events(self, message: bytes) -> Events:
+        """What a message of the simulator says, see `Codec`."""
+        found: _Happened = read(_EVENTS, message.removesuffix(b"\0"), NAME)
+        check_order(found.now, [each.timestamp for each in found.events])
+        return Events(found.now, tuple([convert(each, _READ_EVENT) for each in found.events]))
+
+    def encode_decisions(self, now: float, decisions: Sequence[Decision]) -> bytes:
+        """Message of the decision process, see `Codec`."""
+        return _ENCODE(_Decided(now, [convert(each, _WRITE_DECISION) for each in decisions])) + b"\0"
+
+    def decode_decisions(self, message: bytes) -> Decisions:
+        """What a message of the decision process says, see `Codec`."""
+        found: _Decided = read(_DECISIONS, message.removesuffix(b"\0"), NAME)
+        check_order(found.now, [each.timestamp for each in found.events])
+        return Decisions(found.now, tuple([convert(each, _READ_DECISION) for each in found.events]))
+
+
+# --- handshake ------------------------------------------------------------------------------------
+
+
+def write_init(data: bytes, handshake: Handshake) -> bytes:
+    """First message of the simulator on a socket: data for the decision process, such as its options."""
+    size = struct.pack("=I", len(data)) + data
+    return size if handshake == "rc" else struct.pack("=I", JSON) + size
+
+
+def read_init(message: bytes, handshake: Handshake) -> bytes:
+    """Data for the decision process in the first message of a simulator.
+
+    Raises
+    ------
+    ProtocolError
+        If it has another form, or wants binary messages.
+    """
+    begin = 4 if handshake == "rc" else 8
+    sizes = struct.unpack_from(f"={begin // 4}I", message) if len(message) >= begin else ()
+    if not sizes or sizes[-1] != len(message) - begin:
+        raise ProtocolError(
+            f"first message of {len(message):,} bytes: not "
+            + ("size and data" if handshake == "rc" else "format, size and data")
+            + f" of the handshake {handshake!r} of {NAME}; try the other"
+        )
+    if handshake == "dev":
+        check_format(sizes[0])
+    return message[begin:]
+
+
+def write_init_reply(hello: bytes) -> bytes:
+    """Answer to the first message in the handshake `rc`, from the message with a `SchedulerHello`."""
+    return struct.pack("=I", JSON) + hello
+
+
+def read_init_reply(reply: bytes) -> bytes:
+    """Message with a `SchedulerHello` in the answer to the first message in the handshake `rc`.
+
+    Raises
+    ------
+    ProtocolError
+        If it is too short, or wants binary messages.
+    """
+    if len(reply) < 4:
+        raise ProtocolError(
+            f"answer of {len(reply)} bytes to the first message: the format of messages and an EDCHelloEvent "
+            f"are wanted; a decision process of an earlier {NAME} needs the handshake 'dev'"
+        )
+    check_format(struct.unpack_from("=I", reply)[0])
+    return reply[4:]
+
+
+def check_format(flags: int) -> None:
+    """Refuse messages that are not JSON.
+
+    Raises
+    ------
+    ProtocolError
+        If they are not.
+    """
+    if flags != JSON:
+        kind = "binary messages" if flags == BINARY else "messages of an unknown format"
+        raise ProtocolError(f"format {flags}: {kind} are not supported; use JSON ({JSON})")

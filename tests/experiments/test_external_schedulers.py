@@ -1,0 +1,128 @@
+"""Schedulers in other processes and in libraries, in studies and in the arena."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+
+from gridsched.experiments.config import load_study, study_from
+from gridsched.experiments.tasks import OwnFile
+from tests.experiments.test_own_schedulers import study_with
+from tests.support.errors import says
+from tests.support.libraries import ABI, DECIDE, HEAD, example, library
+from tests.support.studies import message_about, run_study
+
+PEER = """
+import sys
+from gridsched.cli import main
+print("here I am", flush=True)
+sys.exit(main(["decide", "easy", *sys.argv[1:]]))
+"""
+
+
+SEND_HOME = """{
+    for (int64_t k = 0; k < queued; k++)
+        actions[k] = (gridsched_action){GRIDSCHED_SEND, queue[k].job, queue[k].home, 0};
+    return queued;
+}"""
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> str:
+    """A decision process: EASY of gridsched."""
+    (tmp_path / "peer.py").write_text(PEER, encoding="utf-8")
+    return str(tmp_path / "peer.py")
+
+
+def spoken(peer: str, version: int, where: str = "{socket}") -> dict[str, Any]:
+    """A process that speaks a version of the protocol, as studies write it."""
+    command = [sys.executable, peer, "--batsim", str(version), "--socket", where]
+    return {
+        "name": f"b{version}",
+        "scheduler": "external",
+        "command": command,
+        "protocol": f"batsim-{version}",
+    }
+
+
+def test_a_study_of_them_is_one_of_the_policies_that_they_are(peer: str, tmp_path: Path) -> None:
+    own = {"name": "c", "scheduler": "external", "library": example("easy", tmp_path)}
+    written = [spoken(peer, 4), spoken(peer, 5, "tcp://127.0.0.1:{port}"), own]
+    study: Any = study_from({"kind": "local-policies", **study_with(*written)})
+    dataset = run_study(study, tmp_path / "run", seed=1)
+    waits = dataset.wait_time_mean.sel(group="all jobs")
+    for name in ("b4", "b5", "c"):
+        assert (waits.sel(scheduler=name) == waits.sel(scheduler="easy")).all()
+    logs = sorted((tmp_path / "run").rglob("logs/*/external/*.txt"))
+    assert len(logs) == 4  # two processes, two replicates
+    assert all(each.read_text(encoding="utf-8").startswith("here I am") for each in logs)
+
+
+def test_a_run_says_what_decided(peer: str, tmp_path: Path) -> None:
+    study: Any = study_from({"kind": "local-policies", **study_with(spoken(peer, 5))})
+    run_study(study, tmp_path / "run", seed=1)
+    runs = [xr.open_dataset(path) for path in (tmp_path / "run").rglob("*.nc")]
+    (run,) = [each for each in runs if "scheduler_source" in each.attrs]
+    assert run.attrs["decision_process"] == "gridsched easy 0.1.0"
+    assert "peer.py" in run.attrs["scheduler_source"]
+    assert len(run.attrs["scheduler_checksum"].split(", ")) == len(run.attrs["scheduler_source"].split(", "))
+
+
+def test_its_files_are_inputs_of_its_tasks(peer: str, tmp_path: Path) -> None:
+    own = {"name": "c", "scheduler": "external", "library": example("easy", tmp_path)}
+    study: Any = study_from({"kind": "local-policies", **study_with(spoken(peer, 4), own)})
+    inputs = {
+        label: {each.file for each in task.inputs if isinstance(each, OwnFile)}
+        for task in study.experiment(1).tasks
+        for label in ("b4", "c")
+        if f", {label}," in task.name
+    }
+    assert peer in inputs["b4"]
+    assert inputs["c"] == {own["library"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ({}, "needs a command, a library or an edc_library"),
+        ({"command": ["x"], "protocol": "batsim-3"}, "batsim-3"),
+        ({"command": ["x"], "library": "y.so"}, "give one of them"),
+        ({"command": ["x"], "timeout": 0}, "timeout is 0"),
+        ({"commands": ["x"]}, "did you mean command?"),
+        ({"command": ["x"], "socket": "tcp://*:1"}, "socket"),
+    ],
+)
+def test_mistakes_are_said(written: dict[str, Any], found: str, tmp_path: Path) -> None:
+    study = study_with({"name": "mine", "scheduler": "external", **written})
+    says(message_about(tmp_path, study), "schedulers[mine]", found)
+
+
+def test_in_the_arena_a_process_has_one_cluster_and_a_library_may_have_several(
+    peer: str, tmp_path: Path
+) -> None:
+    command = f"{sys.executable} {peer} --batsim 4 --socket {{socket}}"
+    home = library(HEAD + ABI + DECIDE + SEND_HOME, tmp_path / "libhome.so")
+    text = f"""
+name: own-arena
+title: Own
+question: Is it there?
+kind: arena
+scenarios:
+  - name: two
+    clusters:
+      - {{ name: A, synthetic: {{ machine: M4, jobs: 60 }} }}
+      - {{ name: B, synthetic: {{ machine: M5, jobs: 60 }} }}
+schedulers:
+  - local
+  - {{ name: process, scheduler: external, command: "{command}" }}
+  - {{ name: home, scheduler: external, library: "{home}" }}
+"""
+    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
+    dataset = run_study(load_study(tmp_path / "study.yaml"), tmp_path / "run", seed=1)
+    assert "its protocol has one cluster, and here are 2" in str(dataset.attrs) + str(dataset)
+    responses = dataset.response_time_mean.sel(group="all jobs")
+    assert (responses.sel(scheduler="home") == responses.sel(scheduler="local")).all()

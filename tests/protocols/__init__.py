@@ -1,0 +1,1 @@
+"""Schedulers in other languages and other processes."""

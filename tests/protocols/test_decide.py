@@ -1,0 +1,231 @@
+"""Schedulers of gridsched as decision processes: against gridsched as the simulator, and by hand."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridsched as gs
+from gridsched.cli import main
+from gridsched.errors import ConfigurationError, GridschedError, ProtocolError
+from gridsched.policies.local import LocalPolicy
+from gridsched.protocols import batsim5
+from gridsched.protocols import messages as m
+from gridsched.protocols.answering import answer_all
+from gridsched.protocols.batsim4 import Batsim4
+from gridsched.simulation import simulate
+from gridsched.systems.custom.external import CODECS, External
+from gridsched.systems.deciding import DecisionProcess
+from gridsched.systems.registry import scheduler_of
+from tests.systems.custom.schedulers import Easy
+
+PROTOCOLS = ("batsim-4", "batsim-5")
+
+
+@dataclass(frozen=True)
+class Inside(External):
+    """A decision process within this process."""
+
+    who: Any = "easy"
+
+    @contextmanager
+    def _peer(self) -> Iterator[Any]:
+        handshake = self.handshake if self.protocol == "batsim-5" else None
+        process = DecisionProcess(scheduler_of(self.who), CODECS[self.protocol], handshake=handshake)
+        yield Exchange(process)
+        assert process.ended
+
+
+class Exchange:
+    """Answers of a decision process."""
+
+    def __init__(self, process: DecisionProcess) -> None:
+        self.exchange = process.answer
+
+
+def log(folder: Path, trace: str, jobs: int | None = None) -> gs.Workload:
+    """First jobs of a log."""
+    found = gs.clean(gs.read_swf(folder / f"{trace}.swf.gz"))
+    return found if jobs is None else found.select(np.arange(len(found)) < jobs)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_easy_on_both_sides_is_the_engines(archive_mirror: Path, protocol: Any) -> None:
+    jobs = log(archive_mirror, "KTH-SP2-1996-2.1-cln")
+    run = simulate(jobs, None, Inside(protocol=protocol))
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, None, "easy").start_time)
+
+
+POLICIES: tuple[Any, ...] = (
+    "fcfs",
+    "ff",
+    "sjf",
+    "sjbf",
+    "lxf",
+    "easy(4)",
+    "conservative",
+    LocalPolicy(order="wfp3", backfilling="first_fit"),
+    Easy(),
+)
+
+
+@pytest.mark.parametrize("trace", ["KTH-SP2-1996-2.1-cln", "HPC2N-2002-2.2-cln"])
+@pytest.mark.parametrize("who", POLICIES, ids=str)
+def test_others_are_on_the_first_jobs(archive_mirror: Path, trace: str, who: Any) -> None:
+    jobs = log(archive_mirror, trace, 2000)
+    run = simulate(jobs, None, Inside(who=who, handshake="dev", protocol="batsim-5"))
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, None, who).start_time)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--batsim", "4"], ["--batsim", "5"], ["--batsim", "5", "--handshake", "dev"]]
+)
+def test_the_command_decides_in_another_process(arguments: Sequence[str]) -> None:
+    jobs = gs.synthesise("M3", jobs=60, seed=8, load_scale=1.3)
+    command = [sys.executable, "-m", "gridsched", "decide", "easy", "--order", "lxf", *arguments]
+    external = External(
+        command=" ".join([*command, "--socket", "{socket}"]),
+        protocol=f"batsim-{arguments[1]}",  # type: ignore[arg-type]
+        handshake=arguments[-1] if len(arguments) > 2 else "rc",  # type: ignore[arg-type]
+    )
+    run = simulate(jobs, 1152, external)
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, 1152, "lxf").start_time)
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+CODEC = Batsim4()
+BEGIN = m.SimulationBegins(0.0, tuple(m.Host(k, f"host{k}") for k in range(4)))
+
+
+def job(name: str, hosts: int, walltime: float | None = 60.0, time: float = 0.0) -> m.JobSubmitted:
+    """A job that is submitted."""
+    return m.JobSubmitted(time, name, hosts, walltime, time)
+
+
+def told(process: DecisionProcess, now: float, *events: m.Event) -> tuple[m.Decision, ...]:
+    """What is decided about events."""
+    return CODEC.decode_decisions(process.answer(CODEC.encode_events(now, events))).decisions
+
+
+def test_jobs_get_the_hosts_with_the_smallest_numbers() -> None:
+    process = DecisionProcess(scheduler_of("fcfs"), CODEC)
+    decided = told(process, 0.0, BEGIN, job("w!a", 1), job("w!b", 1), job("w!c", 1))
+    assert decided == tuple(m.ExecuteJob(0.0, f"w!{each}", str(k)) for k, each in enumerate("abc"))
+    ended = m.JobCompleted(1.5, "w!b", "COMPLETED_SUCCESSFULLY")
+    assert told(process, 1.5, ended, job("w!d", 2, time=1.5)) == (m.ExecuteJob(1.5, "w!d", "1 3"),)
+
+
+def test_a_job_without_walltime_is_expected_to_run_forever() -> None:
+    process = DecisionProcess(scheduler_of("easy"), CODEC)
+    (first,) = told(process, 0.0, BEGIN, job("w!a", 3, None), job("w!b", 2), job("w!c", 2))
+    assert first == m.ExecuteJob(0.0, "w!a", "0-2")
+
+
+def test_walltimes_with_fractions_are_rounded_up_and_asked_for_again() -> None:
+    process = DecisionProcess(scheduler_of("easy"), CODEC)
+    decided = told(process, 0.25, BEGIN, job("w!a", 3, 10.5), job("w!b", 5))
+    assert decided == (
+        m.RejectJob(0.25, "w!b"),
+        m.ExecuteJob(0.25, "w!a", "0-2"),
+        m.CallLater(0.25, 11.0),
+    )
+    assert told(process, 11.0, m.RequestedCall(11.0)) == (m.CallLater(11.0, 22.0),)
+    assert process.counts == {"messages": 2, "jobs": 2, "started": 1, "rejected": 1, "killed": 0}
+
+
+class Killer(gs.CustomScheduler):
+    """Kills what runs when a second job comes."""
+
+    def decide(self, sim: Any) -> None:
+        for number in sim.running["job"].tolist() if len(sim.queue) and len(sim.running) else []:
+            sim.kill(number)
+        if len(sim.queue) and not len(sim.running):
+            sim.start(sim.queue["job"][0])
+
+
+def test_a_killed_job_may_be_told_of_twice() -> None:
+    process = DecisionProcess(Killer(), CODEC)
+    told(process, 0.0, BEGIN, job("w!a", 3))
+    assert told(process, 1.0, job("w!b", 2, time=1.0))[0] == m.KillJobs(1.0, ("w!a",))
+    killed = m.JobCompleted(2.0, "w!a", "COMPLETED_KILLED"), m.JobsKilled(2.0, ("w!a",))
+    assert told(process, 2.0, *killed)[0] == m.ExecuteJob(2.0, "w!b", "0-1")
+
+
+ENDS = m.JobCompleted(0.0, "w!a", "COMPLETED_SUCCESSFULLY")
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([(0.0, [job("w!a", 1)])], "JobSubmitted at 0 s before SimulationBegins"),
+        ([(0.0, [BEGIN, BEGIN])], "SimulationBegins at 0 s: it has begun already"),
+        ([(0.0, [m.SimulationBegins(0.0, ())])], "SimulationBegins: there are no hosts"),
+        ([(0.0, [BEGIN, job("w!a", 1), job("w!a", 1)])], "'w!a' at 0 s: it was submitted before"),
+        ([(0.0, [BEGIN, job("w!a", 0)])], "job 'w!a' at 0 s: asks for 0 hosts"),
+        ([(0.0, [BEGIN, ENDS])], "job 'w!a' ends at 0 s, and does not run"),
+        ([(9.0, [BEGIN]), (8.0, [])], "$.now is 8, and was 9 or later before"),
+        ([(0.0, [BEGIN, m.HostsChanged(0.0, "1", False)])], "hosts '1' at 0 s: hosts that fail"),
+    ],
+)
+def test_what_a_simulator_cannot_say(messages: list[tuple[float, list[m.Event]]], words: str) -> None:
+    process = DecisionProcess(scheduler_of("easy"), CODEC)
+    *before, (now, events) = messages
+    for each in before:
+        told(process, each[0], *each[1])
+    with pytest.raises(ProtocolError, match=re.escape(words)):
+        told(process, now, *events)
+
+
+def test_other_handshakes_are_refused() -> None:
+    process = DecisionProcess(scheduler_of("easy"), batsim5.Batsim5(), handshake="rc")
+    with pytest.raises(ProtocolError, match="not size and data of the handshake 'rc'"):
+        process.answer(batsim5.write_init(b"", "dev"))
+
+
+def test_nobody_waits_forever(tmp_path: Path) -> None:
+    with pytest.raises(ProtocolError, match=r"no message on ipc:.* within 0.05 s"):
+        answer_all(f"ipc://{tmp_path}/peer", lambda message: message, lambda: True, timeout=0.05)
+
+
+def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be bound to"):
+        answer_all("tcp://8.8.8.8:1", lambda message: message, lambda: True, timeout=1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["central"], "central cannot decide while jobs run"),
+        (["easy++"], "it predicts run times by user"),
+        (["esay"], "did you mean easy"),
+        (["slurm", "--order", "lxf"], "--order: slurm is no local policy"),
+        (["easy", "--order", "nonsense"], "order is 'nonsense'"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decide", *arguments, "--batsim", "4", "--socket", "ipc:///nowhere/peer"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_errors_of_a_user_end_it() -> None:
+    class Wrong(gs.CustomScheduler):
+        def decide(self, sim: Any) -> None:
+            sim.start(77)
+
+    process = DecisionProcess(Wrong(), CODEC)
+    with pytest.raises(GridschedError, match="job 77 cannot start at 0 s: it does not wait"):
+        told(process, 0.0, BEGIN, job("w!a", 1))

@@ -1,0 +1,150 @@
+"""Schedulers of users, libraries and Slurm that decide for another simulator, as far as it lets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError, ScheduleError
+from gridsched.policies.online import Decided, NewJob
+from gridsched.simulation import simulate
+from gridsched.systems.custom.online import OnlineCustom
+from gridsched.systems.registry import scheduler_of
+from tests.oracles.local import Job
+from tests.support import strategies
+from tests.support.hosts import starts_under
+from tests.support.libraries import ABI, DECIDE, HEAD, example, library
+from tests.systems.custom.schedulers import CompiledEasy, CompiledFcfs, Easy, Fcfs
+from tests.systems.custom.test_scheduler import workload_of
+
+
+@given(
+    case=strategies.workloads().filter(lambda case: case[0]),
+    scheduler=st.sampled_from([Fcfs, Easy, CompiledFcfs, CompiledEasy]),
+)
+def test_users_start_jobs_as_in_a_simulation(
+    case: tuple[list[Job], int], scheduler: type[gs.CustomScheduler]
+) -> None:
+    jobs = workload_of(case[0])
+    starts = starts_under(scheduler().online(case[1]), jobs)
+    assert starts.tolist() == simulate(jobs, case[1], scheduler()).start_time.values.tolist()
+
+
+def test_libraries_do(tmp_path: Path) -> None:
+    jobs = gs.synthesise("M3", jobs=200, seed=3)
+    scheduler = gs.LibraryScheduler(example("easy", tmp_path))
+    starts = starts_under(scheduler.online(1152), jobs)
+    assert starts.tolist() == simulate(jobs, 1152, "easy").start_time.values.tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"scheduler_type": "builtin"}, {"priority_weight_age": 1000}])
+def test_slurm_does(options: dict[str, Any]) -> None:
+    """It starts jobs at times of its own, at which it asks to be asked."""
+    jobs = gs.synthesise("M3", jobs=60, seed=4, load_scale=1.3)
+    scheduler = gs.Slurm(**options)
+    asked: list[int] = []
+
+    def note(now: int, decided: Decided) -> None:
+        asked.extend([now] * len(decided.started))
+
+    starts = starts_under(scheduler.online(1152), jobs, note)
+    assert starts.tolist() == simulate(jobs, 1152, scheduler).start_time.values.tolist()
+    assert not set(asked) <= set(jobs.submit_time.tolist())
+
+
+@pytest.mark.parametrize("name", ["central", "ideal-srpt", "jscheduler", "muscle"])
+def test_others_are_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot decide while jobs run; local policies, Slurm and"):
+        scheduler_of(name).online(8)
+
+
+# --- what a class of a user can do ----------------------------------------------------------------
+
+
+def online(decide: Callable[[Any], Any]) -> OnlineCustom:
+    """A scheduler that does this on eight processors."""
+
+    class Own(gs.CustomScheduler):
+        def decide(self, sim: Any) -> None:
+            decide(sim)
+
+    made = Own().online(8)
+    assert isinstance(made, OnlineCustom)
+    return made
+
+
+def test_it_kills_rejects_and_is_asked_again() -> None:
+    def decide(sim: Any) -> None:
+        sim.memory["asked"] = sim.memory.get("asked", 0) + 1
+        if sim.now == 0:
+            sim.start(0)
+            sim.reject(1)
+            sim.call_at(7)
+        elif sim.now == 7:
+            assert sim.running.tolist() == [(0, 0, 4, 0, 50)]
+            sim.kill(0)
+        elif sim.now == 8:
+            assert (len(sim.running), sim.free.tolist()) == (0, [8])
+
+    own = online(decide)
+    assert own.decide(0, [NewJob(0, 50, 4), NewJob(0, 50, 4)], []) == Decided([0], [1], ask_again=7)
+    assert own.decide(3, [], []) == Decided(ask_again=7)  # nothing has happened, and it is not asked
+    assert own.decide(7, [], []) == Decided(killed=[0], ask_again=50)
+    assert own.decide(8, [], [0]) == Decided()
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "words"),
+    [
+        (lambda sim: sim.start(5), ScheduleError, "job 5 cannot start at 0 s: it does not wait"),
+        (lambda sim: sim.start(0, 1), ScheduleError, "job 0 cannot start at 0 s: there is one cluster"),
+        (lambda sim: sim.start(1), ScheduleError, "it takes 9 processors, and 8 are free"),
+        (lambda sim: sim.start(0, nodes=[0]), ConfigurationError, "nodes=...\\) cannot be used here"),
+        (lambda sim: sim.kill(0), ScheduleError, "job 0 cannot be killed at 0 s: it does not run"),
+        (lambda sim: sim.kill(0, requeue=True), ConfigurationError, "a killed job is lost"),
+        (lambda sim: sim.call_at(0), ScheduleError, "cannot call at 0 s"),
+        (lambda sim: sim.send(0), ConfigurationError, "sim.send cannot be used here: there are no local"),
+        (lambda sim: sim.workload, ConfigurationError, "jobs are not known before they are submitted"),
+        (lambda sim: sim.predicted_start(0), ConfigurationError, "there are no local queues"),
+        (lambda sim: sim.nodes(), ConfigurationError, "hosts of another simulator are alike"),
+    ],
+)
+def test_what_cannot_be_done(action: Callable[[Any], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        online(action).decide(0, [NewJob(0, 50, 4), NewJob(0, 50, 9)], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [(1, "sim.send cannot be used here"), (5, "a killed job is lost there"), (9, "cannot have action 9")],
+)
+def test_actions_of_libraries_that_cannot_be(kind: int, words: str, tmp_path: Path) -> None:
+    body = f"{{ actions[0] = (gridsched_action){{{kind}, 0, 0, 0}}; return 1; }}"
+    scheduler = gs.LibraryScheduler(str(library(HEAD + ABI + DECIDE + body, tmp_path / "own.so")))
+    with pytest.raises((ConfigurationError, ScheduleError), match=words):
+        scheduler.online(8).decide(0, [NewJob(0, 50, 4)], [])
+
+
+def test_what_is_asked_of_a_user_is_what_there_is() -> None:
+    """Queue, running jobs and idle processors are those of a simulation at each decision."""
+    jobs = gs.synthesise("M3", jobs=80, seed=6, load_scale=1.4)
+
+    class Noting(Easy):
+        def decide(self, sim: Any) -> None:
+            names = ["job", "submit_time", "estimate", "processors", "requested_processors", "home"]
+            seen.append((sim.now, sim.queue[names].tolist(), sim.running.tolist(), sim.free.tolist()))
+            super().decide(sim)
+
+    seen: list[Any] = []
+    simulate(jobs, 1152, Noting())
+    expected, seen = seen, []
+    starts_under(Noting().online(1152), jobs)
+    # the simulation has decisions at which nothing has happened to jobs: outrun estimates of those that run
+    assert seen == expected
+    assert any(queue for _, queue, _, _ in seen)
