@@ -188,8 +188,8 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
     if queued < FEWEST_QUEUED:
         raise WorkloadError(
             f"{workload.name}: its first half holds no queueing ({queued:,} of {len(first):,} jobs waited "
-            f"more than {QUEUED // 60} minutes), so that nothing can be calibrated; give a longer "
-            "log, or compare without --calibrate"
+            f"more than {QUEUED // 60} minutes, at least {FEWEST_QUEUED} are needed); give a longer log, or "
+            "leave out --calibrate"
         )
     queues, queue = np.unique(workload.queue, return_inverse=True)
     spells = infer_outages(workload, processors) if seen_outages else []
