@@ -247,7 +247,7 @@ def _varied(base: Calibration, parameters: set[str], rng: Any) -> dict[str, floa
 _CHOSEN = ("apart", "long", "daytime", "notice")
 """Parameters that are drawn from a few values."""
 
-_AT_MOST = {"held": 0.95, "idle_wait": 0.95, "long_share": 1.0, "closed": 0.6}
+_AT_MOST = {"held": 0.95, "idle_wait": 0.95, "long_share": 1.0}
 
 
 def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:

@@ -149,7 +149,7 @@ def trusted_changes(
         ]
         mine = there & np.all([(after >= 0) & (before >= 0) for before, after in pairs], axis=0)
         mean = float(pairs[0][1][mine].mean()) if mine.any() else np.nan
-        rows.append({"policy": name, "mean_wait": mean, **_answer(site, pairs, mine, is_told=is_told)})
+        rows.append({"policy": name, "mean_wait": mean, **answer_of(site, pairs, mine, is_told=is_told)})
         groups.add(name, pairs, mine)
     return Trusted(
         headline=headline,
@@ -169,7 +169,7 @@ def _starts(waits: NDArray[Any], there: NDArray[np.bool_]) -> bool:
     return bool((waits[there] >= 0).mean() > 0.99)
 
 
-def _answer(
+def answer_of(
     site: LoggedSite,
     pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
     jobs: NDArray[np.bool_],
@@ -196,7 +196,7 @@ def _answer(
     elif is_told:
         margin = MARGIN * fit_error(pairs[0][0][jobs] - site.recorded[jobs])
         low, high = min(readings) - margin, max(readings) + margin
-        if low == high:
+        if np.isclose(low, high, rtol=1e-9):
             low, high, reason = np.nan, np.nan, EXACT
     return {"change": change, "low": low, "high": high, "verdict": _verdict(low, high), "reason": reason}
 
@@ -243,7 +243,7 @@ class _Groups:
                     "policy": policy,
                     "number": number,
                     "jobs": count,
-                    **_answer(self.site, pairs, mine & (key == number), is_told=self.is_told),
+                    **answer_of(self.site, pairs, mine & (key == number), is_told=self.is_told),
                 }
                 for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
             )

@@ -82,12 +82,16 @@ PARTITIONS = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP OverS
 _SCRIPT = """\
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
 slurmctld -D -c > controller.out 2>&1 &
-until scontrol ping 2>&1 | grep -q 'is UP'; do kill -0 $! || {{ tail -n 1 controller.out; exit 1; }}; sleep 5; done
+until scontrol ping 2>&1 | grep -q 'is UP'; do
+    kill -0 $! || {{ tail -n 1 controller.out; exit 1; }}
+    sleep 5
+done
 for node in $(seq -f n%02.0f {nodes}); do slurmd -D -N $node > /dev/null 2>&1 & done
 until [ "$(sinfo --noheader --format=%t | sort -u)" = idle ]; do sleep 5; done
 while read gap nodes limit run partition; do
     sleep $gap
-    sbatch --partition=$partition --nodes=$nodes --time=$limit --output=/dev/null --chdir=/tmp --wrap "sleep $run" || exit 1
+    options="--partition=$partition --nodes=$nodes --time=$limit --output=/dev/null --chdir=/tmp"
+    sbatch $options --wrap "sleep $run" || exit 1
 done < plan.txt
 while [ -n "$(squeue --noheader)" ]; do sleep 20; done
 """
