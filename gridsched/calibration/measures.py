@@ -85,3 +85,15 @@ def explained(simulated: NDArray[Any], recorded: NDArray[Any]) -> Explained:
         correlation=np.nan if constant else float(np.corrcoef(*ranks)[0, 1]),
         near=float((apart | alike).mean()),
     )
+
+
+def readings(present: float, after: float, recorded: float) -> tuple[float, float, float]:
+    """Change of a recorded mean wait in three readings of two simulated ones [s].
+
+    They are the simulated change; the simulated relative change, of the recorded mean; and the simulated mean
+    after the change less the recorded one. They are one where the present is simulated as recorded; none is
+    right in general where it is not, since the error may be the same after the change, in proportion, or
+    absent.
+    """
+    change = after - present
+    return change, change * (recorded / present if present > 0 else 1.0), after - recorded

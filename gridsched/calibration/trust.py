@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gridsched import inference
 from gridsched.calibration.fitting import USUAL, Effort, band, fit
 from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, judged, simulated_waits
-from gridsched.calibration.measures import EXPLAINED, Explained, explained
+from gridsched.calibration.measures import EXPLAINED, Explained, explained, readings
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite
 from gridsched.calibration.words import described
@@ -180,22 +180,17 @@ def answer_of(
     if not jobs.any():
         return {"change": np.nan, "low": np.nan, "high": np.nan, "verdict": CANNOT_TELL, "reason": ""}
     recorded = float(site.recorded[jobs].mean())
-    means = [(float(before[jobs].mean()), float(after[jobs].mean())) for before, after in pairs]
-    readings = [
-        change
-        for before, after in means
-        for change in (
-            after - before,
-            (after - before) * (recorded / before if before > 0 else 1.0),
-            after - recorded,
-        )
+    found = [
+        reading
+        for before, after in pairs
+        for reading in readings(float(before[jobs].mean()), float(after[jobs].mean()), recorded)
     ]
-    change, low, high, reason = readings[0], np.nan, np.nan, ""
+    change, low, high, reason = found[0], np.nan, np.nan, ""
     if is_told and jobs.sum() < FEWEST_JOBS:
         reason = FEW
     elif is_told:
         margin = MARGIN * fit_error(pairs[0][0][jobs] - site.recorded[jobs])
-        low, high = min(readings) - margin, max(readings) + margin
+        low, high = min(found) - margin, max(found) + margin
         if np.isclose(low, high, rtol=1e-9):
             low, high, reason = np.nan, np.nan, EXACT
     return {"change": change, "low": low, "high": high, "verdict": _verdict(low, high), "reason": reason}

@@ -226,6 +226,7 @@ def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     from gridsched.inference import IDENTICAL
     from gridsched.metrics.jobs import RECORDED
 
+    schemes = compared["scheme"].values.tolist()
     jobs = f"{compared.attrs['jobs_measured']:,} jobs measured"
     missing = compared.attrs["jobs_not_measured"]
     without = f", {missing:,} not (warm-up, never started, or no recorded wait)" if missing else ""
@@ -233,12 +234,18 @@ def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     told = (IDENTICAL, NO_EFFECT_ALONE)
     why = [reason for reason in reasons if reason and not reason.startswith(told)]
     interval = " In brackets: 95% confidence interval." if "" in reasons else ""
+    if interval and "replays" in compared.attrs:
+        beside = " and by the difference of simulated from recorded waits" * (RECORDED in schemes)
+        interval = (
+            " In brackets: where the change in one further run lies (95%), by the spread of "
+            f"{compared.attrs['replays']} replays{beside}."
+        )
     if why:
         interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."
     recorded = (
         _beside_recorded(compared)
         + ("." if is_calibrated else "; --calibrate fits the present policy first.")
-        if RECORDED in compared["scheme"].values
+        if RECORDED in schemes
         else "The log recorded too few waits to compare with."
     )
     return f"{jobs}{without}.{interval}\n{recorded}\nThe schedule of every policy was verified."
