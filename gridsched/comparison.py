@@ -75,6 +75,9 @@ EXPLAINED: dict[str, str] = {
 NO_EFFECT_ALONE = "a difference from recorded waits is also the error of the simulation"
 """Why differences between simulated and recorded waits have no interval."""
 
+NO_WIDTH = "the same value in all blocks of the log"
+"""Why an interval that would have no width is not stated."""
+
 REPLAYS, REPLAYED = 24, 100_000
 """Replays of each configuration in `what_if`, and jobs that they have at most."""
 
@@ -637,14 +640,17 @@ def _of_schemes(
             ("difference", apart, f"mean {label} less that of the reference"),
         ):
             alone = ~mixed | (estimate is own)
+            flat = alone & (estimate.low == estimate.high)
             bounds = {"": estimate.value}
-            bounds |= {f"_{end}": np.where(alone, getattr(estimate, end), np.nan) for end in ("low", "high")}
+            for end in ("low", "high"):
+                bounds[f"_{end}"] = np.where(alone & ~flat, getattr(estimate, end), np.nan)
             for bound, numbers_of in bounds.items():
                 about = text if not bound else f"{text}, {bound[1:]} end of the 95% interval"
                 attributes = {"long_name": about, "units": unit}
                 variables[f"{name}_{suffix}{bound}"] = ("scheme", numbers_of, attributes)
             why = {"long_name": f"{text}, why there is no interval"}
             reason = np.where(alone, estimate.reason.astype(np.str_), NO_EFFECT_ALONE)
+            reason = np.where(flat & (reason == ""), NO_WIDTH, reason)
             variables[f"{name}_{suffix}_reason"] = ("scheme", reason, why)
     quantiles = (
         np.quantile(values["wait_time"], QUANTILES, axis=1)
