@@ -1,9 +1,8 @@
 """What changes of a configuration do to one plan, by a real controller and as predicted before.
 
-`python -m tests.slurm python -m tests.slurm.what_if FOLDER` is the long form: a base configuration and five
-changes, each recorded twice. A prediction knows the export and configuration of the first recording of the
-base; no database runs, so that the export is written from the controller's log, in the columns and whole
-seconds of `sacct`.
+`make what-if` is the long form: a base configuration and five changes, each recorded twice. A prediction
+knows the export and configuration of the first recording of the base; no database runs, so that the export is
+written from the controller's log, in the columns and whole seconds of `sacct`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -176,13 +176,15 @@ def table(places: Mapping[tuple[str, int], Path], changes: Sequence[str]) -> pd.
 def main() -> int:
     """Record everything twice and print the table; 1 if a sign is wrong, or under 90 % are inside."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where recordings are put")
+    parser.add_argument("--folder", type=Path, help="where recordings are put (default: a temporary folder)")
     parser.add_argument("--jobs", type=int, default=70)
     parser.add_argument("--seed", type=int, default=5)
     options = parser.parse_args()
     wanted = [(change, number) for number in (1, 2) for change in (BASE, *CHANGES)]
-    places = record_pairs(options.folder, plan_in_partitions(options.jobs, options.seed), wanted)
-    rows = table(places, CHANGES)
+    plan = plan_in_partitions(options.jobs, options.seed)
+    with TemporaryDirectory() as temporary:
+        places = record_pairs(options.folder or Path(temporary), plan, wanted)
+        rows = table(places, CHANGES)
     print(rows.round(1).to_string())
     return int(not (rows["right sign"] | ~rows["clear"]).all() or rows["inside"].mean() < 0.9)
 
