@@ -16,7 +16,7 @@ FACTOR = 2
 LEAST_CORRELATION = 0.5
 """Rank correlation from which waits count as explained, unless the null model's is higher ..."""
 
-RATIOS = (0.7, 1.4)
+RATIOS = (0.6, 1.67)
 """... if the ratio of the means lies between these: with both, intervals hold known truth (`make trust`)."""
 
 WIDEST_RATIOS = (0.5, 2.0)

@@ -264,9 +264,9 @@ def test_a_log_without_queueing_is_refused() -> None:
     ("ratio", "correlation", "null", "headline"),
     [
         (1.0, 0.5, 0.4, EXPLAINED),
-        (0.7, 0.9, np.nan, EXPLAINED),
-        (0.69, 0.9, 0.4, PARTLY),
-        (1.41, 0.9, 0.4, PARTLY),
+        (0.6, 0.9, np.nan, EXPLAINED),
+        (0.59, 0.9, 0.4, PARTLY),
+        (1.68, 0.9, 0.4, PARTLY),
         (1.0, 0.49, 0.4, PARTLY),
         (1.0, 0.6, 0.61, NOT),
         (0.49, 0.9, 0.4, NOT),

@@ -21,14 +21,7 @@ from gridsched.systems.slurm.accounts import Accounting, Limits, Quality
 CHOSEN = ("KTH-SP2-1996", "CTC-SP2-1996", "SDSC-SP2-1998", "SDSC-BLUE-2000", "LANL-CM5-1994", "SDSC-DS-2004")
 """Logs on which the criteria of headlines and the margin of intervals were chosen."""
 
-JUDGED = (
-    "HPC2N-2002",
-    "SDSC-Par-1996",
-    "OSC-Clust-2000",
-    "LPC-EGEE-2004",
-    "NASA-iPSC-1993",
-    "LLNL-Thunder-2007",
-)
+JUDGED = ("HPC2N-2002", "SDSC-Par-1996", "OSC-Clust-2000", "LPC-EGEE-2004")
 """Logs on which they are judged."""
 
 LOADS = (0.65, 0.9)
