@@ -16,7 +16,7 @@ RESOLVE := uv pip compile pyproject.toml --quiet --universal --python-version 3.
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 SITE   := docs/_build/html
 
-.PHONY: help coverage demo reproduce readings golden test hunt test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
+.PHONY: help coverage demo reproduce readings golden test hunt test-slow trust test-faults test-slurm what-if test-browser lint schemas docs bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -67,11 +67,17 @@ test-slow: $(STAMP)  ## tests that take long: kernels interpreted and with bound
 coverage: $(STAMP)  ## measure how often intervals hold known truth, and write the table of docs/statistics.md (10 CPU minutes)
 	$(BIN)/python -m tests.coverage --write
 
+trust: $(STAMP)  ## measure how often answers of calibrated sites hold known truth, and write the table of docs/calibration-reference.md (20 minutes on two cores)
+	$(BIN)/python -m tests.trust --write --cores $(CORES)
+
 test-faults: $(STAMP)  ## kill the workflow at random moments (KILLS=20 of them), fill its disk, damage its files
 	$(BIN)/pytest tests/faults -n 0 -o python_files='fault_*.py' --kills $(KILLS)
 
 test-slurm: $(STAMP)  ## install and start Slurm, run the workflow and a schedule through it, remove it again (root on Debian)
 	$(BIN)/python -m tests.slurm $(SLURM) $(BIN)/pytest tests/slurm -n 0 -o python_files='slurm_*.py'
+
+what-if: $(STAMP)  ## changes of a configuration by a real controller, each recorded twice, beside what was predicted (root on Debian, 10 minutes)
+	$(BIN)/python -m tests.slurm $(SLURM) $(BIN)/python -m tests.slurm.what_if
 
 test-browser: $(STAMP)  ## look at the report page with Chromium, which is installed if need be (root on Debian)
 	$(BIN)/pytest tests/browser -n 0 -o python_files='browser_*.py'

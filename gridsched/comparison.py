@@ -7,6 +7,7 @@ their intervals come from blocks of consecutive jobs, see `gridsched.inference`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridsched import inference
 from gridsched.aspects import aspects_of, without
-from gridsched.calibration.measures import UNKNOWN, explained
+from gridsched.calibration.measures import UNKNOWN, WIDEST_RATIOS, explained, readings
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import (
     RECORDED,
@@ -73,6 +74,15 @@ EXPLAINED: dict[str, str] = {
 
 NO_EFFECT_ALONE = "a difference from recorded waits is also the error of the simulation"
 """Why differences between simulated and recorded waits have no interval."""
+
+NO_WIDTH = "the same value in all blocks of the log"
+"""Why an interval that would have no width is not stated."""
+
+REPLAYS, REPLAYED = 24, 100_000
+"""Replays of each configuration in `what_if`, and jobs that they have at most."""
+
+FEWEST_REPLAYS = 8
+"""Replays of which an interval is made; of logs with more jobs it is made of blocks of the log."""
 
 EVERYTHING = "nothing"
 """What is left out where nothing is."""
@@ -236,7 +246,12 @@ def what_if(
     Returns
     -------
     xarray.Dataset
-        As that of `compare`, but differences are those from the site as it is.
+        As that of `compare`, but differences are those from the site as it is. Those of mean waits have an
+        interval that holds the change in three readings (`gridsched.calibration.measures.readings`), beside
+        the waits that were recorded, and how much a further run of each would differ: of logs of up to
+        12,500 jobs that comes from replays with other phases of Slurm's periodic work, and with run times
+        that are up to a second longer, since accounts have whole seconds (attribute `replays`). There is none
+        where the mean wait on the site as it is is less than half or more than twice the recorded one.
 
     Raises
     ------
@@ -280,16 +295,83 @@ def what_if(
         if site.cluster is None:
             raise ConfigurationError(f"{name}: the configuration has no nodes; give the site a cluster")
         setups.append((name, site.cluster, site.scheduler))
-    return _beside_the_log(
+    options = {"estimates": estimates, "kill": kill, "overrun": overrun, "passes": passes, "seed": seed}
+    compared = _beside_the_log(
         workload,
         setups,
-        {"estimates": estimates, "kill": kill, "overrun": overrun, "passes": passes, "seed": seed},
+        options,
         title=f"configurations on {workload.name}",
         reference=next(iter(sites)) if others else None,
         warm_up=warm_up,
         names=names,
         report=report,
     )
+    return _with_error(compared, workload, setups, options, report) if others else compared
+
+
+def _with_error(
+    compared: xr.Dataset,
+    workload: Workload,
+    setups: Sequence[tuple[str, Cluster, LocalPolicy | Scheduler]],
+    options: Mapping[str, Any],
+    report: Callable[[str], Any],
+) -> xr.Dataset:
+    """Differences of mean waits with an interval for a further run, and for the error of the simulation."""
+    compared = compared.copy(deep=True)
+    parts = ("", "_low", "_high", "_reason")
+    value, low, high, reason = (compared[f"wait_time_difference{part}"].values for part in parts)
+    reason = reason.astype(object)
+    means = compared["wait_time_mean"].values
+    known = compared["scheme"].values[0] == RECORDED
+    first = int(known)
+    replays = min(REPLAYS, REPLAYED // max(len(workload), 1))
+    if replays >= FEWEST_REPLAYS:
+        kept = int(compared.attrs["warm_up"] * len(workload))
+        runs = [_replayed(workload, setup, options, replays, kept, report) for setup in setups]
+        means = np.array([*means[:first], *(each.mean() for each in runs)])
+        compared.attrs["replays"] = replays
+    for place in range(first + 1, len(means)):
+        if str(reason[place]).startswith(inference.IDENTICAL):
+            continue
+        if replays >= FEWEST_REPLAYS:
+            estimate = inference.next_difference(runs[place - first], runs[0])
+            value[place], low[place], high[place] = estimate
+            reason[place] = ""
+        if not known:
+            continue
+        ratio = means[first] / means[0]
+        if not WIDEST_RATIOS[0] <= ratio <= WIDEST_RATIOS[1]:
+            low[place] = high[place] = np.nan
+            reason[place] = f"{compared['scheme'].values[first]} has {ratio:.2g} times the recorded mean wait"
+            continue
+        found = readings(means[first], means[place], means[0])
+        low[place] += min(found) - found[0]
+        high[place] += max(found) - found[0]
+    compared["wait_time_difference_reason"] = compared["wait_time_difference_reason"].copy(
+        data=reason.astype(np.str_)
+    )
+    return compared
+
+
+def _replayed(
+    workload: Workload,
+    setup: tuple[str, Cluster, LocalPolicy | Scheduler],
+    options: Mapping[str, Any],
+    replays: int,
+    first: int,
+    report: Callable[[str], Any],
+) -> Floats:
+    """Mean wait in replays of a setup, of jobs from the first on."""
+    name, cluster, scheduler = setup
+    found = []
+    for number in range(replays):
+        report(f"simulating {name}, replay {number + 1} of {replays}")
+        longer = np.random.default_rng(number).integers(0, 2, len(workload))
+        shaken = replace(workload, run_time=workload.run_time + longer)
+        run = simulate(shaken, cluster, scheduler, **{**options, "seed": options["seed"] + number})
+        waits = job_metrics(run.drop_vars("eligible_time", errors="ignore"))["wait_time"]
+        found.append(float(np.nanmean(waits[first:])))
+    return np.array(found)
 
 
 def _beside_the_log(
@@ -558,14 +640,17 @@ def _of_schemes(
             ("difference", apart, f"mean {label} less that of the reference"),
         ):
             alone = ~mixed | (estimate is own)
+            flat = alone & (estimate.low == estimate.high)
             bounds = {"": estimate.value}
-            bounds |= {f"_{end}": np.where(alone, getattr(estimate, end), np.nan) for end in ("low", "high")}
+            for end in ("low", "high"):
+                bounds[f"_{end}"] = np.where(alone & ~flat, getattr(estimate, end), np.nan)
             for bound, numbers_of in bounds.items():
                 about = text if not bound else f"{text}, {bound[1:]} end of the 95% interval"
                 attributes = {"long_name": about, "units": unit}
                 variables[f"{name}_{suffix}{bound}"] = ("scheme", numbers_of, attributes)
             why = {"long_name": f"{text}, why there is no interval"}
             reason = np.where(alone, estimate.reason.astype(np.str_), NO_EFFECT_ALONE)
+            reason = np.where(flat & (reason == ""), NO_WIDTH, reason)
             variables[f"{name}_{suffix}_reason"] = ("scheme", reason, why)
     quantiles = (
         np.quantile(values["wait_time"], QUANTILES, axis=1)

@@ -1,11 +1,9 @@
 """Replay of a site: EASY with what keeps jobs from starting at real sites, one small kernel.
 
-A pass goes through the waiting jobs in order of their score. A job that a limit, the calendar or an announced
-outage keeps from starting is passed over and holds up nobody. The first that lacks processors has a
-reservation, as in EASY. Without any of this it is EASY of `gridsched.engine.static_order`, start by start.
-
-Where a user may have so many waiting jobs only, the others wait outside the queue in order of arrival. One of
-them enters when a job of the user starts, and its age counts from then.
+A pass goes through the waiting jobs in order of their score. A job that a share of its queue, the processors
+for long jobs or an announced outage keep from starting is passed over and holds up nobody. The first that
+lacks processors has a reservation, as in EASY. Without any of this it is EASY of
+`gridsched.engine.static_order`, start by start.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ class ReplayJobs(NamedTuple):
     processors: Any  # int64[n]
     user: Any  # int64[n], from 0
     queue: Any  # int64[n], from 0
-    kind: Any  # int64[n], from 0: what the calendar tells apart
     score: Any  # float64[n], hours that are added to the wait
     long: Any  # int64[n], 1 for jobs that may have `SiteRules.long_processors` together, else 0
     begun: Any  # int64[n], start of those that run already, else -1
@@ -48,12 +45,8 @@ class ReplayJobs(NamedTuple):
 class SiteRules(NamedTuple):
     """What jobs may have together; a group that has nothing may always have one job."""
 
-    user_jobs: Any  # int64[users]
-    user_processors: Any  # int64[users]
-    user_work: Any  # int64[users], processor-seconds that running jobs have left by their estimates
     queue_processors: Any  # int64[queues]
     long_processors: Any  # int64[168], by hour of the week
-    closed: Any  # bool[kinds, 168], whether none may start
     times: Any  # int64[m], when the number of processors changes; the first before all jobs
     capacity: Any  # int64[m]
 
@@ -66,11 +59,8 @@ class Numbers(NamedTuple):
     expansion: float  # weight of wait / estimate
     fair: float  # hours that a user loses who had all processors
     half_life: float  # seconds after which what a user had counts half
-    patience: int  # seconds that a job waits before it has a reservation
-    drain: int  # seconds after which no other job starts before the first one
     notice: int  # seconds for which outages are known before
     week: int  # seconds from Monday, 0 h, to time 0
-    idle: int  # waiting jobs of a user that are in the queue
     most: int  # jobs that may wait; a replay with more is given up
 
 
@@ -83,23 +73,13 @@ class _State(NamedTuple):
     running: Any  # int64[...], these jobs
     waiting: Any  # int64[...], waiting jobs by score
     keys: Any  # float64[...], their scores
-    user_jobs: Any
     user_processors: Any
-    user_ends: Any  # int64[users], sum of processors times expected end of running jobs
     queue_processors: Any
     used: Any  # float64[users], processor-seconds that count
-    entered: Any  # int64[n], since when a job in the queue has its age
-    idle: Any  # int64[users], their jobs in the queue
-    first: Any  # int64[users], their first job outside the queue, -1 for none
-    last: Any  # int64[users], their last one
-    following: Any  # int64[n], the next one outside of the same user
-    left: Any  # int64[...], jobs that the last pass started
-    now: Any  # int64[12], by the numbers below
+    now: Any  # int64[10], by the numbers below
 
 
-_RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY, _LONG, _OUTSIDE, _LEFT = (
-    range(12)
-)
+_RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY, _LONG = range(10)
 
 
 def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = None) -> Any:
@@ -117,7 +97,7 @@ def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = Non
         Processor-seconds that users had when the replay begins; none if not given.
     """
     count = len(jobs.submit)
-    users = len(rules.user_jobs)
+    users = int(jobs.user.max(initial=0)) + 1 if used is None else len(used)
     running = int(np.count_nonzero(jobs.begun >= 0))
     most = int(min(count, max(1, rules.capacity.max()) + running)) + 1
     state = _State(
@@ -127,22 +107,12 @@ def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = Non
         running=np.empty(most, np.int64),
         waiting=np.empty(count, np.int64),
         keys=np.empty(count, np.float64),
-        user_jobs=np.zeros(users, np.int64),
         user_processors=np.zeros(users, np.int64),
-        user_ends=np.zeros(users, np.int64),
         queue_processors=np.zeros(len(rules.queue_processors), np.int64),
         used=np.zeros(users, np.float64) if used is None else used.astype(np.float64),
-        entered=jobs.submit.copy(),
-        idle=np.zeros(users, np.int64),
-        first=np.full(users, -1, np.int64),
-        last=np.full(users, -1, np.int64),
-        following=np.full(count, -1, np.int64),
-        left=np.empty(most, np.int64),
-        now=np.zeros(12, np.int64),
+        now=np.zeros(10, np.int64),
     )
-    hourly = bool(
-        rules.closed.any() or (rules.long_processors < FOREVER).any() or (rules.user_work < FOREVER).any()
-    )
+    hourly = bool((rules.long_processors < FOREVER).any())
     if count > running:
         _replay(jobs, rules, numbers, state, running, hourly)
     return state.starts
@@ -168,25 +138,23 @@ def _replay(
             _end(jobs, s)
         while now[_RUNNING] > 0 and s.expected[0] <= time:
             j = s.running[0]
-            _forget(jobs, s, 0)
+            _forget(s, 0)
             _expect(jobs, s, expected_end(s.starts[j], jobs.estimate[j], 0, time + 1), j)
         while now[_STEP] + 1 < len(rules.times) and rules.times[now[_STEP] + 1] <= time:
             now[_STEP] += 1
         while now[_ARRIVAL] < len(jobs.submit) and jobs.eligible[now[_ARRIVAL]] <= time:
             j = now[_ARRIVAL]
             now[_ARRIVAL] += 1
-            _arrive(jobs, numbers, s, j)
-        if now[_WAITING] + now[_OUTSIDE] > numbers.most:
+            _queue(s, now[_WAITING], jobs.score[j] - numbers.age * jobs.submit[j] / 3600.0, j)
+            now[_WAITING] += 1
+        if now[_WAITING] > numbers.most:
             return
         now[_HOURLY] = ((time + numbers.week) // _HOUR + 1) * _HOUR - numbers.week
         if now[_WAITING] == 0 or rules.capacity[now[_STEP]] <= now[_BUSY]:
             continue
-        entered = 1
-        while entered > 0:
-            if changing:
-                _sort(jobs, numbers, s, time)
-            _pass(jobs, rules, numbers, s, time)
-            entered = _enter(jobs, numbers, s, time) if now[_OUTSIDE] > 0 else 0
+        if changing:
+            _sort(jobs, numbers, s, time)
+        _pass(jobs, rules, numbers, s, time)
 
 
 @inline
@@ -220,39 +188,6 @@ def _queue(s: _State, place: int, key: float, j: int) -> None:
 
 
 @inline
-def _arrive(jobs: ReplayJobs, numbers: Numbers, s: _State, j: int) -> None:
-    """Let a job enter the queue, or wait outside if its user has enough in it."""
-    u = jobs.user[j]
-    if s.idle[u] < numbers.idle:
-        s.idle[u] += 1
-        _queue(s, s.now[_WAITING], jobs.score[j] - numbers.age * s.entered[j] / 3600.0, j)
-        s.now[_WAITING] += 1
-        return
-    if s.first[u] < 0:
-        s.first[u] = j
-    else:
-        s.following[s.last[u]] = j
-    s.last[u] = j
-    s.now[_OUTSIDE] += 1
-
-
-@inline
-def _enter(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> int:
-    """Let jobs from outside follow those of their users that left the queue; how many they are."""
-    count = 0
-    for k in range(s.now[_LEFT]):
-        u = jobs.user[s.left[k]]
-        j = s.first[u]
-        if j >= 0 and s.idle[u] < numbers.idle:
-            s.first[u] = s.following[j]
-            s.now[_OUTSIDE] -= 1
-            s.entered[j] = time
-            _arrive(jobs, numbers, s, j)
-            count += 1
-    return count
-
-
-@inline
 def _count(numbers: Numbers, s: _State, time: int) -> None:
     """Add up what users had since this was done last, as if they had what they have now."""
     length = time - s.now[_COUNTED]
@@ -272,8 +207,8 @@ def _sort(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> None:
             total += s.used[u]
     for place in range(now[_WAITING]):
         j = s.waiting[place]
-        key = jobs.score[j] - numbers.age * s.entered[j] / 3600.0
-        key += numbers.expansion * (time - s.entered[j]) / jobs.estimate[j]
+        key = jobs.score[j] - numbers.age * jobs.submit[j] / 3600.0
+        key += numbers.expansion * (time - jobs.submit[j]) / jobs.estimate[j]
         if total > 0.0:
             key -= numbers.fair * s.used[jobs.user[j]] / total
         _queue(s, place, key, j)
@@ -282,7 +217,6 @@ def _sort(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> None:
 @inline
 def _expect(jobs: ReplayJobs, s: _State, end: int, j: int) -> None:
     """Add a running job by its expected end."""
-    s.user_ends[jobs.user[j]] += jobs.processors[j] * end
     place = s.now[_RUNNING]
     while place > 0 and s.expected[place - 1] > end:
         s.expected[place] = s.expected[place - 1]
@@ -294,10 +228,8 @@ def _expect(jobs: ReplayJobs, s: _State, end: int, j: int) -> None:
 
 
 @inline
-def _forget(jobs: ReplayJobs, s: _State, place: int) -> None:
+def _forget(s: _State, place: int) -> None:
     """Take out the running job at a place."""
-    j = s.running[place]
-    s.user_ends[jobs.user[j]] -= jobs.processors[j] * s.expected[place]
     s.now[_RUNNING] -= 1
     for k in range(place, s.now[_RUNNING]):
         s.expected[k] = s.expected[k + 1]
@@ -309,7 +241,6 @@ def _have(jobs: ReplayJobs, s: _State, j: int, sign: int) -> None:
     """Count a job that starts (1) or ends (-1)."""
     processors = sign * jobs.processors[j]
     s.now[_BUSY] += processors
-    s.user_jobs[jobs.user[j]] += sign
     s.user_processors[jobs.user[j]] += processors
     s.queue_processors[jobs.queue[j]] += processors
     s.now[_LONG] += processors * jobs.long[j]
@@ -323,7 +254,7 @@ def _end(jobs: ReplayJobs, s: _State) -> None:
     place = 0
     while s.running[place] != j:
         place += 1
-    _forget(jobs, s, place)
+    _forget(s, place)
     _have(jobs, s, j, -1)
 
 
@@ -338,20 +269,12 @@ def _run(jobs: ReplayJobs, s: _State, j: int, start: int, end: int) -> None:
 
 
 @inline
-def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, time: int, hour: int) -> bool:
-    """Whether a limit or the calendar keeps a job from starting."""
-    size, user, queue = jobs.processors[j], jobs.user[j], jobs.queue[j]
-    left = s.user_ends[user] - time * s.user_processors[user]
+def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, hour: int) -> bool:
+    """Whether a share of processors keeps a job from starting."""
+    size, queue = jobs.processors[j], jobs.queue[j]
     held: bool = (
-        s.user_jobs[user] >= rules.user_jobs[user]
-        or (s.user_processors[user] > 0 and s.user_processors[user] + size > rules.user_processors[user])
-        or (s.user_processors[user] > 0 and left + size * jobs.estimate[j] > rules.user_work[user])
-        or (
-            s.queue_processors[queue] > 0 and s.queue_processors[queue] + size > rules.queue_processors[queue]
-        )
-        or rules.closed[jobs.kind[j], hour]
-        or (jobs.long[j] == 1 and s.now[_LONG] > 0 and s.now[_LONG] + size > rules.long_processors[hour])
-    )
+        s.queue_processors[queue] > 0 and s.queue_processors[queue] + size > rules.queue_processors[queue]
+    ) or (jobs.long[j] == 1 and s.now[_LONG] > 0 and s.now[_LONG] + size > rules.long_processors[hour])
     return held
 
 
@@ -374,19 +297,17 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
                 left -= jobs.processors[s.running[k]]
     shadow, extra, reserved = FOREVER, 0, False
     kept = 0
-    now[_LEFT] = 0
     for place in range(now[_WAITING]):
         j = s.waiting[place]
         size, end = jobs.processors[j], time + jobs.estimate[j]
-        can = free > 0 and not (end > outage and size > left) and not _is_held(jobs, rules, s, j, time, hour)
+        can = free > 0 and not (end > outage and size > left) and not _is_held(jobs, rules, s, j, hour)
         if can and reserved:
             can = size <= free and (end <= shadow or size <= extra)
         elif can and size > free:
             can = False
-            waited = time - s.entered[j]
-            if numbers.backfilling == NONE or waited >= numbers.drain:
+            if numbers.backfilling == NONE:
                 free = 0
-            elif numbers.backfilling == EASY and waited >= numbers.patience:
+            elif numbers.backfilling == EASY:
                 reserved = True
                 extra = free
                 k = 0
@@ -405,9 +326,6 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
             if end > outage:
                 left -= size
             _run(jobs, s, j, time, end)
-            s.idle[jobs.user[j]] -= 1
-            s.left[now[_LEFT]] = j
-            now[_LEFT] += 1
         else:
             s.waiting[kept] = j
             s.keys[kept] = s.keys[place]

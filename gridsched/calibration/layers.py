@@ -6,7 +6,7 @@ any, the present policy is EASY on requested times with all processors of the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from gridsched.calibration import kernel
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
 from gridsched.calibration.site import (
-    KINDS,
     QUEUED,
     History,
     LoggedSite,
-    day_groups,
-    kinds,
     peaks,
     steps,
 )
@@ -99,28 +96,6 @@ def _shares(history: History, rng: Generator) -> dict[str, float]:
     }
 
 
-def _limits(history: History, rng: Generator) -> dict[str, float]:
-    return _some(
-        rng,
-        user_jobs=(0.6, lambda: _log_uniform(rng, 2, 80)),
-        user_peak=(0.4, lambda: rng.uniform(0.6, 1.5)),
-        user_share=(0.4, lambda: _log_uniform(rng, 0.05, 0.8)),
-        user_hours=(0.4, lambda: _log_uniform(rng, 0.3, 30)),
-    )
-
-
-def _idle(history: History, rng: Generator) -> dict[str, float]:
-    return {"user_idle": _log_uniform(rng, 1, 20)}
-
-
-def _pools(history: History, rng: Generator) -> dict[str, float]:
-    return {"pools": rng.uniform(0.9, 1.1)} if history.site.pools > 1 else {}
-
-
-def _calendar(history: History, rng: Generator) -> dict[str, float]:
-    return {"closed": rng.uniform(0.05, 0.5)}
-
-
 def _outages(history: History, rng: Generator) -> dict[str, float]:
     return {"notice": float(rng.choice([0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY]))}
 
@@ -150,30 +125,15 @@ def _order(history: History, rng: Generator) -> dict[str, float]:
     )
 
 
-def _draining(history: History, rng: Generator) -> dict[str, float]:
-    return _some(
-        rng,
-        patience=(0.7, lambda: _log_uniform(rng, 0.5, 200)),
-        drain=(0.4, lambda: _log_uniform(rng, 12, 1000)),
-    )
-
-
 LAYERS: dict[str, Layer] = {
     "queues": Layer("queues whose jobs start at once; priorities and shares of queues", _queues),
     "shares": Layer("processors that long jobs may not have, always or on weekdays from 8 to 18 h", _shares),
-    "pools": Layer("partitions of the log, each with processors of its own", _pools),
-    "limits": Layer("running jobs of a user, their processors and processor-hours", _limits),
-    "idle jobs": Layer("waiting jobs of a user that are in the queue at once", _idle),
-    "calendar": Layer("hours of weekdays and weekends at which jobs of some lengths do not start", _calendar),
     "outages": Layer("outages that the log shows, known some time in advance", _outages),
     "holds": Layer("minimum waits of similar jobs (user, queue, size)", _holds),
     "idle waits": Layer("waits of similar jobs although enough processors were free", _idle_waits),
     "fair share": Layer("lower priority of users with high past usage", _fair_share),
     "processors": Layer("processors that the log does not show, or that were not available", _processors),
     "order": Layer("priorities by size, requested time, and wait relative to requested time", _order),
-    "draining": Layer(
-        "waits after which a blocked job gets a reservation, and no other job may start", _draining
-    ),
 }
 """Layers by name."""
 
@@ -184,13 +144,6 @@ PARAMETERS: dict[str, str] = {
     "long": "shares",
     "long_share": "shares",
     "daytime": "shares",
-    "user_jobs": "limits",
-    "user_peak": "limits",
-    "user_share": "limits",
-    "user_hours": "limits",
-    "user_idle": "idle jobs",
-    "pools": "pools",
-    "closed": "calendar",
     "notice": "outages",
     "held": "holds",
     "idle_wait": "idle waits",
@@ -200,8 +153,6 @@ PARAMETERS: dict[str, str] = {
     "size": "order",
     "length": "order",
     "expansion": "order",
-    "patience": "draining",
-    "drain": "draining",
 }
 """Layer of each parameter; those that begin with `priority` have the number of a queue behind it."""
 
@@ -277,8 +228,8 @@ def simulated_waits(
     calibration : mapping
         Parameters by name.
     order : Replacement, optional
-        Another policy: its queue order and backfilling take the place of priorities of queues, fair share,
-        `order` and `draining`; all else stays.
+        Another policy: its queue order and backfilling take the place of priorities of queues, fair share
+        and `order`; all else stays.
     jobs : int64, optional
         Jobs to replay, by number; all of them if not given.
     history : History, optional
@@ -323,29 +274,23 @@ def simulated_waits(
     score = _scores(site, calibration, order)
     # those that run come first
     order_of = np.where(begun >= 0, -1, eligible)
-    for pool, processors in _pool_sizes(site, calibration, history):
-        mine = chosen if pool is None else chosen[site.pool[chosen] == pool]
-        if not len(mine):
-            continue
-        mine = mine[np.argsort(order_of[mine], kind="stable")]
-        replayed = kernel.ReplayJobs(
-            submit=site.submit[mine],
-            eligible=eligible[mine],
-            run=site.run[mine],
-            estimate=site.estimate[mine],
-            processors=site.processors[mine],
-            user=site.user[mine],
-            queue=site.queue[mine],
-            kind=kinds(site.estimate[mine]),
-            score=score[mine],
-            long=(site.estimate[mine] > calibration.get("long", FOREVER)).astype(np.int64),
-            begun=begun[mine],
-        )
-        largest = int(site.processors[site.pool == pool].max() if pool is not None else site.processors.max())
-        start = kernel.replay(
-            replayed, _rules(site, calibration, history, max(processors, largest)), numbers, used
-        )
-        waits[mine] = np.where(start >= 0, start - site.submit[mine], -1)
+    mine = chosen[np.argsort(order_of[chosen], kind="stable")]
+    if not len(mine):
+        return waits
+    replayed = kernel.ReplayJobs(
+        submit=site.submit[mine],
+        eligible=eligible[mine],
+        run=site.run[mine],
+        estimate=site.estimate[mine],
+        processors=site.processors[mine],
+        user=site.user[mine],
+        queue=site.queue[mine],
+        score=score[mine],
+        long=(site.estimate[mine] > calibration.get("long", FOREVER)).astype(np.int64),
+        begun=begun[mine],
+    )
+    start = kernel.replay(replayed, _rules(site, calibration, history), numbers, used)
+    waits[mine] = np.where(start >= 0, start - site.submit[mine], -1)
     return waits
 
 
@@ -366,7 +311,7 @@ def verify_waits(site: LoggedSite, calibration: Calibration, waits: Integers, hi
     Raises
     ------
     ScheduleError
-        If a pool has more processors in use than there are, or a job starts while it is held.
+        If more processors are in use than there are, or a job starts while it is held.
     """
     ran = waits >= 0
     early = ran & (waits < held_waits(history, calibration))
@@ -375,13 +320,11 @@ def verify_waits(site: LoggedSite, calibration: Calibration, waits: Integers, hi
     if "apart" in calibration:
         ran &= ~history.apart[site.queue]
     start = site.submit + waits
-    for pool, processors in _pool_sizes(site, calibration, history):
-        mine = ran if pool is None else ran & (site.pool == pool)
-        sizes, together = site.processors[mine], np.zeros(int(mine.sum()), np.int64)
-        most = int(peaks(start[mine], start[mine] + site.run[mine], sizes, together, 1)[0])
-        there = max(processors, int(sizes.max(initial=0)))
-        if most > there:
-            raise ScheduleError(f"{site.name}: a replay has {most:,} processors in use, of {there:,}")
+    sizes, together = site.processors[ran], np.zeros(int(ran.sum()), np.int64)
+    most = int(peaks(start[ran], start[ran] + site.run[ran], sizes, together, 1)[0])
+    there = _size(site, calibration)
+    if most > there:
+        raise ScheduleError(f"{site.name}: a replay has {most:,} processors in use, of {there:,}")
 
 
 def held_waits(history: History, calibration: Calibration) -> Integers:
@@ -425,17 +368,9 @@ def used_until(
     return np.bincount(user[before], had, minlength=users).astype(np.float64)
 
 
-def _pool_sizes(
-    site: LoggedSite, calibration: Calibration, history: History
-) -> Iterable[tuple[int | None, int]]:
-    """Pools that are replayed apart, with their processors; one of all jobs without that layer."""
-    scale = calibration.get("processors", 1.0)
-    if "pools" not in calibration:
-        return [(None, round(scale * site.size))]
-    return [
-        (pool, max(1, round(scale * calibration["pools"] * size)))
-        for pool, size in enumerate(history.pool_processors.tolist())
-    ]
+def _size(site: LoggedSite, calibration: Calibration) -> int:
+    """Processors of the site, at least those of its largest job."""
+    return max(round(calibration.get("processors", 1.0) * site.size), int(site.processors.max()))
 
 
 def _scores(site: LoggedSite, calibration: Calibration, order: Replacement | None) -> NDArray[np.float64]:
@@ -461,34 +396,15 @@ def _numbers(
         expansion=plain.expansion,
         fair=given("fair", 0.0) if own else 0.0,
         half_life=_DAY * given("half_life", 7.0),
-        patience=int(_HOUR * given("patience", 0.0)) if own else 0,
-        drain=int(_HOUR * calibration["drain"]) if own and "drain" in calibration else FOREVER,
         notice=int(given("notice", 0.0)),
         week=site.week,
-        idle=max(1, round(calibration["user_idle"])) if "user_idle" in calibration else FOREVER,
         most=most,
     )
 
 
-def _rules(site: LoggedSite, calibration: Calibration, history: History, processors: int) -> kernel.SiteRules:
-    lost = site.outages if "notice" in calibration else site.outages[:0]
-    if "pools" in calibration and len(lost):
-        # a pool loses its share of what is out
-        lost = lost.copy()
-        lost[:, 2] = np.ceil(lost[:, 2] * (processors / site.size))
-    times, capacity = steps(site, processors, lost)
-    user_jobs = np.full(history.users, FOREVER, np.int64)
-    if "user_jobs" in calibration:
-        user_jobs[:] = max(1, round(calibration["user_jobs"]))
-    if "user_peak" in calibration:
-        own = np.maximum(1, np.ceil(calibration["user_peak"] * history.user_jobs)).astype(np.int64)
-        user_jobs = np.where(history.user_jobs > 0, np.minimum(own, user_jobs), user_jobs)
-    user_processors = np.full(history.users, FOREVER, np.int64)
-    if "user_share" in calibration:
-        user_processors[:] = max(1, round(calibration["user_share"] * processors))
-    user_work = np.full(history.users, FOREVER, np.int64)
-    if "user_hours" in calibration:
-        user_work[:] = max(1, round(calibration["user_hours"] * processors * _HOUR))
+def _rules(site: LoggedSite, calibration: Calibration, history: History) -> kernel.SiteRules:
+    processors = _size(site, calibration)
+    times, capacity = steps(site, processors, site.outages if "notice" in calibration else site.outages[:0])
     queue_processors = np.full(history.queues, FOREVER, np.int64)
     if "queue_share" in calibration:
         own = np.ceil(calibration["queue_share"] * history.queue_processors).astype(np.int64)
@@ -499,16 +415,9 @@ def _rules(site: LoggedSite, calibration: Calibration, history: History, process
         long_processors[days.start : days.stop, hours.start : hours.stop] = max(
             1, int(calibration["long_share"] * processors)
         )
-    closed = np.zeros((KINDS, 168), np.bool_)
-    if "closed" in calibration:
-        closed = (history.starts_by_hour < calibration["closed"])[:, day_groups()].reshape(KINDS, 168)
     return kernel.SiteRules(
-        user_jobs=user_jobs,
-        user_processors=user_processors,
-        user_work=user_work,
         queue_processors=queue_processors,
         long_processors=long_processors.reshape(168),
-        closed=closed,
         times=times,
         capacity=capacity,
     )

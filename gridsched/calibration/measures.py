@@ -13,11 +13,17 @@ CLOSE = 300
 FACTOR = 2
 """... or this factor."""
 
-LEAST_CORRELATION = 0.6
-"""Rank correlation from which waits count as explained ..."""
+LEAST_CORRELATION = 0.5
+"""Rank correlation from which waits count as explained, unless the null model's is higher ..."""
 
-RATIOS = (0.8, 1.25)
-"""... if the ratio of the means lies between these."""
+RATIOS = (0.6, 1.67)
+"""... if the ratio of the means lies between these: with both, intervals hold known truth (`make trust`)."""
+
+WIDEST_RATIOS = (0.5, 2.0)
+"""Ratios outside of which waits are not explained at all."""
+
+EXPLAINED, PARTLY, NOT = "explained", "explained in part only", "not explained"
+"""Headlines."""
 
 WEIGHTS = (0.5, 0.5)
 """Weights of the logarithm of the ratio of means, and of jobs that are not near, in `loss_of`; that of the
@@ -41,10 +47,13 @@ class Explained(NamedTuple):
     correlation: float
     near: float
 
-    @property
-    def good(self) -> bool:
-        """Whether the waits count as explained."""
-        return self.correlation >= LEAST_CORRELATION and RATIOS[0] <= self.ratio <= RATIOS[1]
+    def headline(self, null: Explained) -> str:
+        """What the measures say of the simulated waits, beside those of the null model."""
+        ranked = self.correlation >= null.correlation or np.isnan(null.correlation)
+        if not (ranked and WIDEST_RATIOS[0] <= self.ratio <= WIDEST_RATIOS[1]):
+            return NOT
+        good = self.correlation >= LEAST_CORRELATION and RATIOS[0] <= self.ratio <= RATIOS[1]
+        return EXPLAINED if good else PARTLY
 
 
 def loss_of(correlation: float, near: float, ratio: float) -> float:
@@ -76,3 +85,15 @@ def explained(simulated: NDArray[Any], recorded: NDArray[Any]) -> Explained:
         correlation=np.nan if constant else float(np.corrcoef(*ranks)[0, 1]),
         near=float((apart | alike).mean()),
     )
+
+
+def readings(present: float, after: float, recorded: float) -> tuple[float, float, float]:
+    """Change of a recorded mean wait in three readings of two simulated ones [s].
+
+    They are the simulated change; the simulated relative change, of the recorded mean; and the simulated mean
+    after the change less the recorded one. They are one where the present is simulated as recorded; none is
+    right in general where it is not, since the error may be the same after the change, in proportion, or
+    absent.
+    """
+    change = after - present
+    return change, change * (recorded / present if present > 0 else 1.0), after - recorded

@@ -31,7 +31,7 @@ _WEEK = 7 * 86400
 _MONDAY = 3 * 86400
 """Seconds from a Monday to Unix time 0, a Thursday."""
 
-_COLUMNS = ("submit", "run", "estimate", "processors", "user", "queue", "pool", "recorded")
+_COLUMNS = ("submit", "run", "estimate", "processors", "user", "queue", "recorded")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,8 +48,6 @@ class LoggedSite:
         Seconds, and processors.
     user, queue : int64[n]
         From 0, in the order of the numbers of the log.
-    pool : int64[n]
-        Partition of the log, from 0; those with fewer than 1 % of the jobs count as the largest one.
     queue_numbers : int64
         Number of each queue in the log.
     recorded : int64[n]
@@ -68,7 +66,6 @@ class LoggedSite:
     processors: Integers
     user: Integers
     queue: Integers
-    pool: Integers
     queue_numbers: Integers
     recorded: Integers
     week: int
@@ -86,11 +83,6 @@ class LoggedSite:
     def known(self) -> NDArray[np.bool_]:
         """Jobs whose wait was recorded."""
         return self.recorded >= 0
-
-    @property
-    def pools(self) -> int:
-        """How many pools there are."""
-        return int(self.pool.max(initial=0)) + 1
 
     @property
     def split(self) -> int:
@@ -188,8 +180,8 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
     if queued < FEWEST_QUEUED:
         raise WorkloadError(
             f"{workload.name}: its first half holds no queueing ({queued:,} of {len(first):,} jobs waited "
-            f"more than {QUEUED // 60} minutes), so that nothing can be calibrated; give a longer "
-            "log, or compare without --calibrate"
+            f"more than {QUEUED // 60} minutes, at least {FEWEST_QUEUED} are needed); give a longer log, or "
+            "leave out --calibrate"
         )
     queues, queue = np.unique(workload.queue, return_inverse=True)
     spells = infer_outages(workload, processors) if seen_outages else []
@@ -207,21 +199,11 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
         processors=np.asarray(workload.processors, np.int64),
         user=np.unique(workload.user, return_inverse=True)[1].reshape(-1).astype(np.int64),
         queue=queue.reshape(-1).astype(np.int64),
-        pool=_pools(workload),
         queue_numbers=queues.astype(np.int64),
         recorded=recorded,
         week=_week(workload),
         outages=np.array(outages, np.int64).reshape(-1, 3),
     )
-
-
-def _pools(workload: Workload) -> Integers:
-    """Partition of each job, from 0, those with hardly any jobs being part of the largest."""
-    if not len(workload.partition):
-        return np.zeros(len(workload), np.int64)
-    there, code, counts = np.unique(workload.partition, return_inverse=True, return_counts=True)
-    large = np.where(counts >= 0.01 * counts.sum(), np.arange(len(there)), counts.argmax())
-    return np.unique(large[code], return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _week(workload: Workload) -> int:
@@ -265,34 +247,11 @@ class History:
         return values[self.jobs]
 
     @cached_property
-    def user_jobs(self) -> Integers:
-        """Most jobs of each user that ran at once; 0 for those who are not there."""
-        return peaks(
-            self.start, self.end, np.ones(len(self.start), np.int64), self.of(self.site.user), self.users
-        )
-
-    @cached_property
     def queue_processors(self) -> Integers:
         """Most processors that jobs of each queue had at once."""
         return peaks(
             self.start, self.end, self.of(self.site.processors), self.of(self.site.queue), self.queues
         )
-
-    @cached_property
-    def pool_processors(self) -> Integers:
-        """Processors of each pool: what its jobs had at least for 1 % of the time at which any ran."""
-        site, found = self.site, np.zeros(self.site.pools, np.int64)
-        for pool in range(site.pools):
-            mine = self.of(site.pool) == pool
-            times = np.concatenate([self.end[mine], self.start[mine]])
-            size = self.of(site.processors)[mine]
-            order = np.argsort(times, kind="stable")
-            busy = np.cumsum(np.concatenate([-size, size])[order])[:-1]
-            length = np.diff(times[order]) * (busy > 0)
-            by_size = np.argsort(-busy, kind="stable")
-            reached = np.cumsum(length[by_size]) >= 0.01 * length.sum()
-            found[pool] = busy[by_size][reached.argmax()] if length.sum() else size.max(initial=1)
-        return found
 
     @cached_property
     def waiting(self) -> int:
@@ -321,21 +280,6 @@ class History:
         counts = np.bincount(queue, minlength=self.queues)
         prompt = np.bincount(queue, self.of(self.site.recorded) <= 60, minlength=self.queues)
         return (counts >= 50) & (prompt >= 0.95 * counts)
-
-    @cached_property
-    def starts_by_hour(self) -> Floats:
-        """Starts of jobs that had waited, relative to even ones: kind x group of days x hour."""
-        waited = self.of(self.site.recorded) > QUEUED
-        hour = ((self.start[waited] + self.site.week) // 3600) % 168
-        kind = self.of(kinds(self.site.estimate))[waited]
-        rates = np.ones((KINDS, len(_DAYS), 24))
-        for each in range(KINDS):
-            mine = hour[kind == each]
-            if len(mine) >= 100:
-                counts = np.bincount(mine, minlength=168).astype(np.float64).reshape(7, 24)
-                grouped = [counts[day_groups() == group].mean(axis=0) for group in range(len(_DAYS))]
-                rates[each] = np.stack(grouped) / counts.mean()
-        return rates
 
     def short_waits(self, quantile: float) -> Integers:
         """Wait [s] of jobs that waited less than ten minutes, by like jobs: user, queue and size.
@@ -402,18 +346,10 @@ def _like(
 _BORDERS = (900, 3600, 2 * 3600, 3 * 3600, 4 * 3600, 8 * 3600, 15 * 3600, 24 * 3600)
 KINDS = len(_BORDERS) + 1
 
-_DAYS = (4, 1, 1, 1)
-"""Days of each group that the calendar tells apart: Monday to Thursday, Friday, Saturday, Sunday."""
-
 
 def kinds(estimate: Integers) -> Integers:
-    """What the calendar tells apart: requested times up to 15 min, 1, 2, 3, 4, 8, 15 and 24 h, and more."""
+    """Classes of requested time: up to 15 min, 1, 2, 3, 4, 8, 15 and 24 h, and more."""
     return np.searchsorted(_BORDERS, estimate, side="left").astype(np.int64)
-
-
-def day_groups() -> Integers:
-    """Group of each day of the week, from Monday."""
-    return np.repeat(np.arange(len(_DAYS)), _DAYS)
 
 
 def doublings(values: Integers) -> Integers:

@@ -55,22 +55,6 @@ _WORDS: dict[str, Callable[[float, str], str]] = {
     "queue_share": lambda value, _: (
         f"a queue has at most {_share(value)} of its largest past use of processors"
     ),
-    "pools": lambda value, _: f"each partition has {_share(value)} of the processors it used before",
-    "user_jobs": lambda value, _: f"a user has at most {max(1, round(value))} running jobs",
-    "user_peak": lambda value, _: (
-        f"a user has at most {value:.3g} times the past largest number of running jobs"
-    ),
-    "user_share": lambda value, _: f"a user has at most {_share(value)} of the processors",
-    "user_hours": lambda value, _: (
-        f"running jobs of a user have, by estimate, at most {duration(_HOUR * value)} of all processors left"
-    ),
-    "user_idle": lambda value, _: (
-        f"a user has at most {max(1, round(value))} jobs in the queue; others wait outside it"
-    ),
-    "closed": lambda value, _: (
-        f"jobs do not start at hours of the week at which jobs of this length started at less than "
-        f"{_share(value)} of the mean rate"
-    ),
     "notice": lambda value, _: f"outages that the log shows are known {duration(value)} in advance",
     "held": lambda value, _: (
         f"jobs wait at least the {_share(value)} quantile of the short waits of similar jobs"
@@ -84,9 +68,5 @@ _WORDS: dict[str, Callable[[float, str], str]] = {
     "expansion": lambda value, _: (
         f"a wait as long as the requested time counts as {duration(_HOUR * value)} more"
     ),
-    "patience": lambda value, _: (
-        f"a blocked job gets a reservation after a wait of {duration(_HOUR * value)}"
-    ),
-    "drain": lambda value, _: f"no job starts before a blocked job that has waited {duration(_HOUR * value)}",
 }
 """What a parameter says in words, given its value and, for priorities, the queue."""

@@ -48,8 +48,10 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
 
     Raises
     ------
-    GridschedError
-        If nothing can be calibrated: one line that says why, and what can be done without it.
+    ConfigurationError
+        If an option does not go with it.
+    WorkloadError
+        If nothing can be calibrated: one line that says why, and what would help.
     """
     from gridsched.aspects import aspects_of, without
     from gridsched.calibration.site import site_of
@@ -83,9 +85,11 @@ def left_out(setting: Setting) -> str:
 
 def blocks(trusted: Trusted, log: Log, setting: Setting, times: Times) -> list[Any]:
     """What is printed of a calibration, before anything else is compared."""
-    good = "are explained" if trusted.explains["calibrated"].good else "are explained in part only"
+    from gridsched.calibration.measures import EXPLAINED
+
+    is_told = trusted.headline == EXPLAINED
     return [
-        f"Recorded waits of the second half of the log {good} by a present policy that\n"
+        f"Recorded waits of the second half of the log are {trusted.headline} by a present policy that\n"
         f"was fitted on the first{left_out(setting)}:",
         table(
             ["present policy", "simulated / recorded mean", "rank correlation", "near"],
@@ -99,27 +103,55 @@ def blocks(trusted: Trusted, log: Log, setting: Setting, times: Times) -> list[A
         "The present policy is EASY on requested times and all processors"
         + (", except that" if trusted.layers else "; no layer of the calibration explains more."),
         *([facts_table(trusted.layers)] if trusted.layers else []),
-        "Change if each policy replaces order and backfilling, and the rest stays. The 95 % interval covers\n"
-        f"{_fits(trusted)}, variation between weeks,\n"
-        "and the difference of the simulated from the recorded mean:",
-        table(
-            ["policy", times.header("mean wait"), times.header("change"), "from", "to", "jobs wait"],
-            [
-                ("recorded", times.text(trusted.recorded), *4 * (UNKNOWN_TEXT,)),
-                ("present policy", times.text(trusted.present), *4 * (UNKNOWN_TEXT,)),
-                *(
-                    (
-                        row["policy"],
-                        times.text(row["mean_wait"]),
-                        *(times.change(row[key]) for key in ("change", "low", "high")),
-                        row["verdict"],
-                    )
-                    for row in trusted.changes.to_dict("records")
-                ),
-            ],
-        ),
-        *(part for kind in trusted.groups for part in _groups(trusted, kind, log, times)),
+        "Change if each policy replaces order and backfilling, and the rest stays. "
+        + (_interval(trusted) if is_told else _no_answer()),
+        _answers(trusted, times, is_told=is_told),
+        *(part for kind in trusted.groups if is_told for part in _groups(trusted, kind, log, times)),
     ]
+
+
+def _interval(trusted: Trusted) -> str:
+    """What the intervals cover, and why some are not there."""
+    rows = trusted.changes.to_dict("records")
+    missing = [f"{row['policy']}: {row['reason']}" for row in rows if row["reason"]]
+    return (
+        f"The interval covers\n{_fits(trusted)}, and the error of\nthe fit on these jobs; other "
+        "months can differ by more." + (f" No interval: {'; '.join(missing)}." if missing else "")
+    )
+
+
+def _no_answer() -> str:
+    """Why nothing is said of the policies."""
+    from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS
+
+    return (
+        "What it would be\ncannot be told where recorded waits are not explained, which takes a ratio from "
+        f"{RATIOS[0]:g} to {RATIOS[1]:g}, and a\nrank correlation of {LEAST_CORRELATION:g} that is not below "
+        "the null model's. The figures are those of the simulation alone:"
+    )
+
+
+def _answers(trusted: Trusted, times: Times, *, is_told: bool) -> Any:
+    """Table of the policies: changes with intervals, or what was simulated."""
+    bounds = ("change", "low", "high") if is_told else ("change",)
+    change = [times.header("change"), "from", "to"] if is_told else [times.header("simulated change")]
+    dashes = (len(bounds) + 1) * (UNKNOWN_TEXT,)
+    return table(
+        ["policy", times.header("mean wait"), *change, "jobs wait"],
+        [
+            ("recorded", times.text(trusted.recorded), *dashes),
+            ("present policy", times.text(trusted.present), *dashes),
+            *(
+                (
+                    row["policy"],
+                    times.text(row["mean_wait"]),
+                    *(times.change(row[key]) for key in bounds),
+                    row["verdict"],
+                )
+                for row in trusted.changes.to_dict("records")
+            ),
+        ],
+    )
 
 
 def _fits(trusted: Trusted) -> str:
@@ -138,15 +170,15 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     whole = trusted.groups[kind]
     first = str(trusted.changes["policy"].iloc[0])
     own = whole[whole["policy"] == first]
+    why = ", ".join(reason for reason in own["reason"].unique() if reason)
     less, more, neither, unknown = (
         int((own["verdict"] == verdict).sum())
-        for verdict in ("less", "more", "not significant", "not estimable")
+        for verdict in ("less", "more", "not significant", "cannot tell")
     )
     return [
         f"Under {first} {less:,} of {len(own):,} {kind}s wait significantly less and {more:,} more; "
         f"{neither:,} do not differ\nsignificantly."
-        + (f" For {unknown:,} it is not estimable (jobs in too few weeks)." if unknown else "")
-        + (" Without any effect up to one in twenty would differ." if less + more else "")
+        + (f" For {unknown:,} it cannot be told ({why})." if unknown else "")
         + "\nThose with most jobs:",
         table(
             [kind, "jobs", times.header("change"), "from", "to", "jobs wait"],

@@ -36,6 +36,7 @@ from gridsched.cli.printing import (
 from gridsched.cli.runs import fates, named_policies, preparation, prepared
 from gridsched.cli.sites import add_site, configured, sites_of, told_of, use_site
 from gridsched.cli.targets import check_folder, writing_folder
+from gridsched.errors import WorkloadError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,10 +109,15 @@ def _compare(options: argparse.Namespace) -> None:
         sites = sites_of(options, log, setting, policies if policies_given(options) else ())
     print_blocks(facts_table(preparation(setting, options)))
     times = Times(options.human)
-    trusted = calibrated.calibrate(setting, policies, options) if options.calibrate else None
-    if trusted is not None:
+    trusted = None
+    if options.calibrate:
+        try:
+            trusted = calibrated.calibrate(setting, policies, options)
+            told = calibrated.blocks(trusted, log, setting, times)
+        except WorkloadError as error:
+            told = [f"Cannot be calibrated: {error}.", "What was simulated without a calibration:"]
         print()
-        print_blocks(*calibrated.blocks(trusted, log, setting, times))
+        print_blocks(*told)
     with progress("simulating") as report:
         if not sites:
             compared, changes = _policies_compared(log, setting, policies, options, report)
@@ -123,7 +129,7 @@ def _compare(options: argparse.Namespace) -> None:
     print_blocks(
         *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
         _schemes(compared, times, "configuration" if sites else "policy"),
-        _explanation(compared, is_calibrated=trusted is not None),
+        _explanation(compared, is_calibrated=options.calibrate),
         *_fates(compared),
         *([] if changes is None else _what_counts(changes, times)),
         *(part for kind in ("user", "group") for part in _changes(compared, kind, times)),
@@ -220,6 +226,7 @@ def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     from gridsched.inference import IDENTICAL
     from gridsched.metrics.jobs import RECORDED
 
+    schemes = compared["scheme"].values.tolist()
     jobs = f"{compared.attrs['jobs_measured']:,} jobs measured"
     missing = compared.attrs["jobs_not_measured"]
     without = f", {missing:,} not (warm-up, never started, or no recorded wait)" if missing else ""
@@ -227,12 +234,18 @@ def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     told = (IDENTICAL, NO_EFFECT_ALONE)
     why = [reason for reason in reasons if reason and not reason.startswith(told)]
     interval = " In brackets: 95% confidence interval." if "" in reasons else ""
+    if interval and "replays" in compared.attrs:
+        beside = " and by the difference of simulated from recorded waits" * (RECORDED in schemes)
+        interval = (
+            " In brackets: where the change in one further run lies (95%), by the spread of "
+            f"{compared.attrs['replays']} replays{beside}."
+        )
     if why:
         interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."
     recorded = (
         _beside_recorded(compared)
         + ("." if is_calibrated else "; --calibrate fits the present policy first.")
-        if RECORDED in compared["scheme"].values
+        if RECORDED in schemes
         else "The log recorded too few waits to compare with."
     )
     return f"{jobs}{without}.{interval}\n{recorded}\nThe schedule of every policy was verified."

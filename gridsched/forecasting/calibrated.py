@@ -88,7 +88,6 @@ class CalibratedPolicy:
             processors=past["processors"][which],
             user=site.user[number],
             queue=site.queue[number],
-            pool=site.pool[number],
             recorded=np.full(len(which), -1, np.int64),
             outages=site.outages[:0],
         )

@@ -19,9 +19,9 @@ and how often its intervals hold the truth, is in ``docs/statistics.md``.
 """
 
 from gridsched.inference.comparisons import Comparison, Pairs, best, compare, compare_pairs, holm
-from gridsched.inference.estimates import Estimate, difference, mean, ratio, share
+from gridsched.inference.estimates import Estimate, difference, mean, next_difference, ratio, share
 from gridsched.inference.evidence import FEWEST, IDENTICAL, Form
-from gridsched.inference.serial import relaxations
+from gridsched.inference.serial import moving_block_error, relaxations
 from gridsched.inference.tables import summary, units_of
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "difference",
     "holm",
     "mean",
+    "moving_block_error",
+    "next_difference",
     "ratio",
     "relaxations",
     "share",

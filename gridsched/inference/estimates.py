@@ -216,3 +216,21 @@ def share(successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) 
 
 def _estimate(evidence: Evidence, confidence: float) -> Estimate:
     return Estimate(evidence.value, *evidence.interval(confidence), evidence.number, evidence.reason)
+
+
+def next_difference(
+    values: ArrayLike, reference: ArrayLike, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """Mean difference of two samples, and the interval of the difference of one further draw of each.
+
+    Draws of a sample are independent, and the samples of each other (Hahn and Meeker, "Statistical
+    intervals", 1991, section 4.8, with the smaller number of degrees of freedom).
+    """
+    from scipy.stats import t
+
+    sides = [np.asarray(each, np.float64) for each in (values, reference)]
+    count = min(map(len, sides))
+    spread = np.sqrt(sum(each.var(ddof=1) * (1 + 1 / len(each)) for each in sides))
+    half = float(t.ppf((1 + confidence) / 2, count - 1) * spread)
+    value = float(sides[0].mean() - sides[1].mean())
+    return value, value - half, value + half

@@ -141,3 +141,21 @@ def _trend(points: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     variance = dependence(rest, present) * (rest**2).sum(axis=-1) / (number - 2)
     error = np.sqrt(divide(variance, spread))
     return np.asarray(np.abs(slope) > TREND * error)
+
+
+def moving_block_error(values: ArrayLike, length: int) -> float:
+    """Standard error of the mean of a series, from its moving blocks of consecutive values.
+
+    It is the limit of resampling such blocks many times (Kuensch, "The jackknife and the bootstrap for
+    general stationary observations", Annals of Statistics 17, 1989).
+
+    Parameters
+    ----------
+    values : array_like
+        At least `length` + 1 values in order.
+    length : int
+        Values in a block.
+    """
+    data = np.asarray(values, np.float64)
+    blocks = np.convolve(data, np.full(length, 1 / length), "valid")
+    return float(np.sqrt(length / len(data)) * blocks.std())

@@ -13,16 +13,17 @@ from gridsched.calibration.composition import composition
 from gridsched.calibration.fitting import Effort, Fitted, Trial, band, best_step, fit, gain, tried, tried_next
 from gridsched.calibration.layers import (
     LAYERS,
+    ORDERS,
     judged,
     layer_of,
     layers_in,
     simulated_waits,
     without_layer,
 )
-from gridsched.calibration.measures import explained, loss_of
+from gridsched.calibration.measures import EXPLAINED, NOT, PARTLY, UNKNOWN, Explained, explained, loss_of
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import History, LoggedSite, from_dataset, peaks, site_of, steps
-from gridsched.calibration.trust import calibrated_orders, trusted_changes
+from gridsched.calibration.trust import answer_of, calibrated_orders, fit_error, trusted_changes
 from gridsched.errors import ConfigurationError, WorkloadError
 from tests.calibration.logs import log, site
 from tests.support.fields import assert_fields
@@ -49,8 +50,6 @@ def test_measures_are_those_of_the_definition() -> None:
         abs(a - b) <= 300 or (a <= 2 * b and b <= 2 * a) for a, b in zip(simulated, recorded, strict=True)
     ]
     assert told.near == pytest.approx(np.mean(near))
-    assert explained(recorded, recorded).good
-    assert not explained(3 * recorded, recorded).good
     assert loss_of(1.0, 1.0, 1.0) == 0
     assert loss_of(0.5, 0.5, np.e) == pytest.approx(1.25)
     assert loss_of(np.nan, 1.0, 1.0) == 1.0, "no rank is right where all waits are equal"
@@ -62,23 +61,25 @@ def test_a_log_that_easy_made_is_explained_by_easy(whole: LoggedSite) -> None:
     assert fit(whole, ["processors"], SHORT)[0].calibration == {}
 
 
-def test_a_limit_that_made_the_waits_is_found() -> None:
+def test_a_share_that_made_the_waits_is_found() -> None:
     free = site(log(1200, seed=2))
-    limited = replace(free, recorded=simulated_waits(free, {"user_jobs": 2.0}))
+    given = {"long": 3600.0, "long_share": 0.6, "daytime": 0.0}
+    limited = replace(free, recorded=simulated_waits(free, given))
     before = judged(limited, simulated_waits(limited, {}), "second")
-    best = fit(limited, ["limits", "order"], Effort(16, 6, 6, 2, 1))[0].calibration
+    best = fit(limited, ["shares", "fair share"], Effort(16, 6, 6, 2, 1))[0].calibration
     after = judged(limited, simulated_waits(limited, best), "second")
     assert after.correlation > before.correlation + 0.1
-    assert after.good
+    assert after.headline(UNKNOWN) == EXPLAINED
+    assert best["long_share"] == pytest.approx(0.6, rel=0.1)
 
 
-def test_limits_are_found_on_a_cluster_that_is_never_full() -> None:
+def test_a_layer_is_found_on_a_cluster_that_is_never_full() -> None:
     """EASY simulates equal waits there, so that nothing is told of their ranks."""
     free = site(log(1200, seed=2), 10_000)
-    limited = replace(free, recorded=simulated_waits(free, {"user_jobs": 1.0}))
+    limited = replace(free, recorded=simulated_waits(free, {"processors": 0.0032}))
     assert (simulated_waits(limited, {}) == 0).all()
-    best = fit(limited, ["limits", "order"], Effort(16, 6, 6, 2, 1))
-    assert judged(limited, simulated_waits(limited, best[0].calibration), "second").good
+    best = fit(limited, ["idle waits", "order"], Effort(16, 6, 6, 2, 1))
+    assert layers_in(best[0].calibration) == ["idle waits"]
     assert all(np.isfinite(each.loss) for each in band(best))
 
 
@@ -116,7 +117,8 @@ def test_a_layer_has_to_save_something_where_it_was_not_fitted() -> None:
     lucky = [Fitted(losses, {"a": 1.0}) for losses in ((0.0, 2, 2), (2, 0.0, 2), (2, 2, 0.0))]
     assert gain(base, lucky) == -1.0
     good = Fitted((0.9, 0.8, 0.7), {"b": 1.0})
-    assert gain(base, [*lucky, good]) == pytest.approx(0.2)
+    # mean of 0.1, 0.2 and 0.3 less its standard error
+    assert gain(base, [*lucky, good]) == pytest.approx(0.2 - 0.1 / 3**0.5)
     given_up = Fitted((np.inf,) * 3, {})
     assert gain(base, [given_up]) < -1
     assert gain(given_up, [good]) > 1, "what starts its jobs is better than what does not"
@@ -141,12 +143,13 @@ def test_rounds_take_a_layer_each_and_what_has_no_name_at_last() -> None:
 
 def test_what_is_tried_is_the_same_for_all_who_ask(whole: LoggedSite) -> None:
     base = Fitted((1.0,) * 6, {"processors": 1.1})
-    once = tried(whole, "limits", base, SHORT, seed=3)
-    assert once == tried(whole, "limits", base, SHORT, seed=3)
+    once = tried(whole, "shares", base, SHORT, seed=3)
+    assert once == tried(whole, "shares", base, SHORT, seed=3)
     assert all(each.calibration["processors"] > 0 for each in once.fitted)
     assert [each.loss for each in once.fitted] == sorted(each.loss for each in once.fitted)
-    # one pool only: there is nothing to try
-    assert tried(whole, "pools", base, SHORT) == Trial("pools", -np.inf, [])
+    # one queue only: there is nothing to try
+    one = replace(whole, queue=np.zeros(len(whole), np.int64), queue_numbers=np.ones(1, np.int64))
+    assert tried(one, "queues", base, SHORT) == Trial("queues", -np.inf, [])
 
 
 def test_a_fit_sees_one_half_only(whole: LoggedSite) -> None:
@@ -155,7 +158,7 @@ def test_a_fit_sees_one_half_only(whole: LoggedSite) -> None:
     for half, hidden in (("first", whole.second), ("second", ~whole.second)):
         fitted = replace(whole, recorded=np.where(hidden, 0, whole.recorded))
         other = replace(whole, recorded=np.where(hidden, rng.permutation(whole.recorded), whole.recorded))
-        shown = [fit(each, ["limits", "idle waits"], SHORT, half=half) for each in (fitted, other)]
+        shown = [fit(each, ["shares", "idle waits"], SHORT, half=half) for each in (fitted, other)]
         assert shown[0] == shown[1]
 
 
@@ -164,27 +167,6 @@ def test_the_band_holds_what_fits_about_as_well() -> None:
     assert [each.calibration["processors"] for each in band(fitted)] == [0, 1, 2, 3]
     given_up = [Fitted((np.inf,), {"processors": float(number)}) for number in range(3)]
     assert band(given_up) == given_up[:1]
-
-
-def test_a_limit_on_the_hours_of_a_user_is_found_again() -> None:
-    free = site(log(1200, seed=2))
-    limited = replace(free, recorded=simulated_waits(free, {"user_hours": 0.3}))
-    best = fit(limited, ["limits", "order"], Effort(16, 6, 6, 2, 1))[0].calibration
-    assert best["user_hours"] == pytest.approx(0.3, rel=0.2)
-    assert judged(limited, simulated_waits(limited, best), "second").good
-
-
-def test_pools_wait_apart() -> None:
-    jobs = log(800, seed=7)
-    whole = site(replace(jobs, partition=np.where(np.arange(800) % 2, 3, 1)))
-    assert whole.pools == 2
-    half = np.flatnonzero(whole.pool == 0)
-    sizes = whole.history.pool_processors
-    waits = simulated_waits(whole, {"pools": 1.0})
-    alone = replace(whole, size=int(sizes[0]), pool=np.zeros(800, np.int64))
-    assert waits[half].tolist() == simulated_waits(alone, {}, jobs=half)[half].tolist()
-    # partitions with hardly any jobs are part of the largest one
-    assert site(replace(jobs, partition=np.where(np.arange(800) < 5, 3, 1))).pools == 1
 
 
 def test_idle_waits_are_those_with_enough_free_processors() -> None:
@@ -273,25 +255,86 @@ def test_a_site_is_stored_whole(whole: LoggedSite) -> None:
 def test_a_log_without_queueing_is_refused() -> None:
     calm = log(600, seed=3)
     calm = replace(calm, wait_time=np.zeros(600, np.int64))
-    with pytest.raises(WorkloadError, match=r"first half holds no queueing .* without --calibrate") as caught:
+    with pytest.raises(WorkloadError, match=r"holds no queueing .* leave out --calibrate") as caught:
         site_of(calm, 32)
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_sure_of_another_policy() -> None:
-    whole = site(log(9000, seed=6))
-    user = np.arange(len(whole)) % 3
-    told = trusted_changes(whole, calibrated_orders(["easy", "fcfs"]), user=user, effort=SHORT)
-    assert told.explains["calibrated"].good
-    rows = {row["policy"]: row for row in told.changes.to_dict("records")}
-    assert rows["easy"]["verdict"] == "not significant"
-    # without backfilling the queue grows along the log, so that no mean wait is to be estimated
-    assert rows["fcfs"]["verdict"] == "not estimable"
-    assert np.isnan(rows["fcfs"]["low"])
-    assert rows["fcfs"]["change"] > 0
+@pytest.mark.parametrize(
+    ("ratio", "correlation", "null", "headline"),
+    [
+        (1.0, 0.5, 0.4, EXPLAINED),
+        (0.6, 0.9, np.nan, EXPLAINED),
+        (0.59, 0.9, 0.4, PARTLY),
+        (1.68, 0.9, 0.4, PARTLY),
+        (1.0, 0.49, 0.4, PARTLY),
+        (1.0, 0.6, 0.61, NOT),
+        (0.49, 0.9, 0.4, NOT),
+        (33.0, 0.9, 0.4, NOT),
+        (np.nan, np.nan, 0.4, NOT),
+        (1.0, np.nan, 0.4, NOT),
+    ],
+)
+def test_a_headline_follows_the_measures(
+    ratio: float, correlation: float, null: float, headline: str
+) -> None:
+    assert Explained(ratio, correlation, 0.5).headline(Explained(1.0, null, 0.5)) == headline
+
+
+def test_the_error_of_a_fit_is_that_of_its_mean_and_of_another_half() -> None:
+    rng = np.random.default_rng(3)
+    assert fit_error(np.zeros(500)) == 0
+    assert fit_error(np.full(500, -40.0)) == pytest.approx(40)
+    # the standard error of independent differences is that of their mean
+    errors = [fit_error(rng.normal(0, 100, 3200)) for _ in range(200)]
+    expected = 2 * 100**2 / 3200  # of the mean, and as estimated
+    assert np.mean(np.square(errors)) == pytest.approx(expected, rel=0.2)
+
+
+@pytest.fixture(scope="module")
+def conservative() -> LoggedSite:
+    """A log that a policy made which no calibration has."""
+    return site(log(4000, seed=6, policy="conservative", processors=38), 38)
+
+
+def test_intervals_hold_what_another_policy_changes(conservative: LoggedSite) -> None:
+    user = np.arange(len(conservative)) % 3
+    told = trusted_changes(conservative, calibrated_orders(["fcfs", "lxf"]), user=user, effort=SHORT)
+    assert told.headline == EXPLAINED
+    second = conservative.second
+    for row in told.changes.to_dict("records"):
+        waits = simulated_waits(conservative, {}, order=ORDERS[row["policy"]])
+        truth = (waits - conservative.recorded)[second].mean()
+        assert row["low"] < truth < row["high"]
+        assert row["low"] < row["high"]
+    assert told.changes["verdict"].tolist() == ["more", "less"]
     users = told.groups["user"]
     assert len(users) == 6
-    assert not (users["low"] > users["high"]).any()
+    assert not (users["low"] >= users["high"]).any()
     assert set(told.groups) == {"user", "queue"}
+
+
+def test_nothing_is_told_below_explained(conservative: LoggedSite) -> None:
+    strange = replace(conservative, recorded=40 * conservative.recorded)
+    told = trusted_changes(strange, calibrated_orders(["easy", "fcfs"]), user=strange.user, effort=SHORT)
+    assert told.headline == NOT
+    for table in (told.changes, *told.groups.values()):
+        assert set(table["verdict"]) == {"cannot tell"}
+        assert table[["low", "high"]].isna().to_numpy().all()
+    assert told.changes["change"].notna().all(), "what was simulated is shown"
+
+
+def test_an_interval_without_width_is_not_stated(whole: LoggedSite) -> None:
+    exact, other = (simulated_waits(whole, {}, order=ORDERS[name]) for name in ("easy", "lxf"))
+    for after in (exact, other):
+        told = answer_of(whole, [(exact, after)], whole.second, is_told=True)
+        assert np.isnan([told["low"], told["high"]]).all()
+        assert (told["verdict"], "the same" in told["reason"]) == ("cannot tell", True)
+        assert told["change"] == pytest.approx((after - exact)[whole.second].mean())
+    few = np.arange(len(whole)) >= len(whole) - 20
+    assert "fewer than 64" in answer_of(whole, [(exact, other)], few, is_told=True)["reason"]
+
+
+def test_a_calibrated_site_has_some_policies() -> None:
     with pytest.raises(ConfigurationError, match=r"sjbf.*fcfs, ff, easy"):
         calibrated_orders(["sjbf"])

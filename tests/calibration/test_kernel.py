@@ -16,8 +16,8 @@ NAMES = {"none": kernel.NONE, "first fit": kernel.FIRST_FIT, "easy": kernel.EASY
 
 
 def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracle.Policy]:
-    """A few jobs, limits that bind, outages and closed hours."""
-    count, users, queues, kinds = int(rng.integers(2, 30)), 3, 2, 2
+    """A few jobs, shares that bind, and outages."""
+    count, users, queues = int(rng.integers(2, 30)), 3, 2
     size = int(rng.integers(2, 9))
     unit = int(rng.choice([1, 300, 1800]))
     jobs = []
@@ -26,12 +26,10 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
         eligible = submit + (unit * int(rng.integers(0, 6)) if rng.random() < 0.3 else 0)
         run = unit * int(rng.integers(1, 12))
         estimate = max(1, int(run * rng.choice([0.5, 1.0, 2.0])))
-        user, queue, kind = (int(rng.integers(0, most)) for most in (users, queues, kinds))
+        user, queue = (int(rng.integers(0, most)) for most in (users, queues))
         score = float(rng.integers(0, 3)) if rng.random() < 0.3 else 0.0
         processors, is_long = int(rng.integers(1, size + 1)), int(rng.random() < 0.5)
-        jobs.append(
-            oracle.Job(submit, eligible, run, estimate, processors, user, queue, kind, score, is_long)
-        )
+        jobs.append(oracle.Job(submit, eligible, run, estimate, processors, user, queue, score, is_long))
     jobs.sort(key=lambda job: job.eligible)
     if rng.random() < 0.3:
         # some run already when the first of the others comes
@@ -44,9 +42,6 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
     def limit(most: int) -> int:
         return int(rng.integers(1, most + 1)) if rng.random() < 0.4 else FOREVER
 
-    closed = np.zeros((kinds, 168), np.bool_)
-    if rng.random() < 0.4:
-        closed[0, rng.random(168) < 0.3] = True
     long = np.full(168, FOREVER, np.int64)
     if rng.random() < 0.4:
         long[rng.random(168) < 0.3] = max(1, size // 2)
@@ -55,23 +50,16 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
         begin = unit * int(rng.integers(0, 60))
         capacity += [(begin, int(rng.integers(0, size))), (begin + unit * int(rng.integers(1, 20)), size)]
     site = oracle.Site(
-        user_jobs=[limit(3) for _ in range(users)],
-        user_processors=[limit(size) for _ in range(users)],
-        user_work=[min(FOREVER, unit * limit(10 * size)) for _ in range(users)],
         queue_processors=[limit(size) for _ in range(queues)],
         long_processors=long.tolist(),
-        closed=closed.tolist(),
         capacity=capacity,
     )
     policy = oracle.Policy(
         backfilling=str(rng.choice(list(NAMES))),
         age=float(rng.choice([0.0, 1.0])),
         expansion=float(rng.choice([0.0, 1.0])),
-        patience=int(rng.choice([0, 10 * unit])),
-        drain=[None, 15 * unit][int(rng.random() < 0.3)],
         notice=int(rng.choice([0, 10 * unit])),
         week=int(rng.integers(0, 168 * 3600)),
-        idle=int(rng.choice([1, 2, FOREVER])),
     )
     return jobs, site, policy
 
@@ -94,11 +82,8 @@ def starts(jobs: list[oracle.Job], site: oracle.Site, policy: oracle.Policy) -> 
         expansion=policy.expansion,
         fair=0.0,
         half_life=1.0,
-        patience=policy.patience,
-        drain=FOREVER if policy.drain is None else policy.drain,
         notice=policy.notice,
         week=policy.week,
-        idle=policy.idle,
         most=len(jobs),
     )
     return [int(each) for each in kernel.replay(whole, rules, numbers)]
@@ -120,16 +105,11 @@ def test_without_layers_policies_are_those_of_the_engine(policy: str) -> None:
     assert waits.tolist() == (run["start_time"].values - jobs.submit_time).tolist()
 
 
-def without_limits(users: int, processors: int) -> kernel.SiteRules:
+def without_limits(processors: int) -> kernel.SiteRules:
     """What jobs may have where nothing is limited."""
-    free = np.full(users, FOREVER)
     return kernel.SiteRules(
-        user_jobs=free,
-        user_processors=free,
-        user_work=free,
-        queue_processors=free[:1],
+        queue_processors=np.full(1, FOREVER),
         long_processors=np.full(168, FOREVER),
-        closed=np.zeros((1, 168), np.bool_),
         times=np.array([-1]),
         capacity=np.array([processors]),
     )
@@ -145,14 +125,12 @@ def test_a_replay_that_piles_up_is_given_up() -> None:
         processors=np.ones(100, np.int64),
         user=np.zeros(100, np.int64),
         queue=np.zeros(100, np.int64),
-        kind=np.zeros(100, np.int64),
         score=np.zeros(100),
         long=np.zeros(100, np.int64),
         begun=np.full(100, -1),
     )
-    rules = without_limits(1, 2)
-    numbers = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 1.0, 0, FOREVER, 0, 0, FOREVER, 20)
-    assert (kernel.replay(many, rules, numbers._replace(idle=3)) < 0).sum() == 98
+    rules = without_limits(2)
+    numbers = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 1.0, 0, 0, 20)
     assert (kernel.replay(many, rules, numbers) < 0).sum() == 98
     assert (kernel.replay(many, rules, numbers._replace(most=100)) >= 0).all()
 
@@ -168,13 +146,12 @@ def test_who_had_much_comes_later() -> None:
         processors=np.array([4, 4, 4]),
         user=np.array([0, 0, 1]),
         queue=np.zeros(3, np.int64),
-        kind=np.zeros(3, np.int64),
         score=np.zeros(3),
         long=np.zeros(3, np.int64),
         begun=np.full(3, -1),
     )
-    rules = without_limits(2, 4)
-    plain = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 86400.0, 0, FOREVER, 0, 0, FOREVER, 10)
+    rules = without_limits(4)
+    plain = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 86400.0, 0, 0, 10)
     assert kernel.replay(whole, rules, plain).tolist() == [0, 60_000, 60_100]
     fair = plain._replace(fair=10.0)
     assert kernel.replay(whole, rules, fair).tolist() == [0, 60_100, 60_000]

@@ -23,13 +23,12 @@ def test_words_have_signs_and_units() -> None:
     assert dict(described({"size": -1.5}))["order"] == "a job with twice the processors comes 1.5 h later"
     longer = dict(described({"length": -1.5}))["order"]
     assert longer == "a job with twice the requested time comes 1.5 h earlier"
-    assert "a user has at most 3 running jobs" in dict(described({"user_jobs": 2.6}))["limits"]
     (text,) = dict(described({"long": 3600.0, "long_share": 0.55, "daytime": 1.0})).values()
     assert text.startswith("jobs that request more than 1 h use together at most 55 %")
     assert text.endswith("on weekdays from 8 to 18 h")
 
 
-@pytest.mark.parametrize("given", [{}, {"user_jobs": 2.0}, {"held": 1.0}, {"processors": 1.3}, {"size": 3.0}])
+@pytest.mark.parametrize("given", [{}, {"queue_share": 0.5}, {"held": 1.0}, {"processors": 1.3}])
 def test_replays_are_verified(given: dict[str, float]) -> None:
     whole = site(log(600, seed=4))
     waits = simulated_waits(whole, given)

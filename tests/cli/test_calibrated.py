@@ -32,7 +32,7 @@ def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Path:
-    write_swf(log(3000, seed=6), tmp_path / "busy.swf")
+    write_swf(log(3000, seed=6, policy="conservative", processors=38), tmp_path / "busy.swf")
     return tmp_path / "busy.swf"
 
 
@@ -45,12 +45,28 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 def test_trust_is_said_first(busy: Path, printed: Callable[..., str], tmp_path: Path) -> None:
     text = printed("compare", busy, "--policy", "easy,fcfs", "--calibrate", "--out", tmp_path / "out")
-    assert row(text, "EASY") == ["1.00", "1.00", "1.00"]
     assert "waits of the second half of the log are explained by" in text
     assert text.index("null model") < text.index("recorded  ")
-    assert "not estimable" in text
-    assert pd.read_csv(tmp_path / "out" / "calibration.csv")["policy"].tolist() == ["easy", "fcfs"]
+    changes = pd.read_csv(tmp_path / "out" / "calibration.csv").set_index("policy")
+    assert changes.loc["fcfs", "verdict"] == "more"
+    assert 0 < changes.loc["fcfs", "low"] < changes.loc["fcfs", "high"]
+    assert row(text, "fcfs")[-1] == "more"
     assert pd.read_csv(tmp_path / "out" / "calibration_users.csv")["number"].nunique() == 12
+
+
+def test_where_waits_are_not_explained_nothing_is_told(
+    busy: Path, printed: Callable[..., str], tmp_path: Path
+) -> None:
+    text = printed(
+        "compare", busy, "--policy", "fcfs", "--processors", 60, "--calibrate", "--out", tmp_path / "out"
+    )
+    assert "waits of the second half of the log are not explained" in text
+    assert " ".join(row(text, "fcfs")).endswith("cannot tell")
+    assert "wait significantly" not in text
+    told = pd.read_csv(tmp_path / "out" / "calibration_users.csv")
+    assert set(told["verdict"]) == {"cannot tell"}
+    assert told["low"].isna().all()
+    assert told["change"].notna().all()
 
 
 def test_nodes_are_simulated_and_the_calibration_has_one_pool(
@@ -62,14 +78,14 @@ def test_nodes_are_simulated_and_the_calibration_has_one_pool(
     assert row(text, "EASY") == row(printed("compare", busy, "--processors", 64, "--calibrate"), "EASY")
 
 
-def test_what_cannot_be_calibrated_is_one_line(
-    busy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_do_not_go_together_are_one_line(busy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "fcfs, ff, easy" in refusal(capsys, "compare", busy, "--policy", "sjbf", "--calibrate")
     assert "--kill" in refusal(capsys, "compare", busy, "--policy", "easy", "--kill", "--calibrate")
+
+
+def test_what_cannot_be_calibrated_ends_with_the_figures(tmp_path: Path, printed: Callable[..., str]) -> None:
     write_swf(replace(log(600, seed=6), wait_time=np.zeros(600, np.int64)), tmp_path / "calm.swf")
-    says(
-        refusal(capsys, "compare", tmp_path / "calm.swf", "--policy", "easy", "--calibrate"),
-        "holds no queueing",
-        "compare without --calibrate",
-    )
+    text = printed("compare", tmp_path / "calm.swf", "--policy", "easy,fcfs", "--calibrate")
+    says(text, "Cannot be calibrated", "holds no queueing", "--calibrate")
+    plain = printed("compare", tmp_path / "calm.swf", "--policy", "easy,fcfs")
+    assert row(text, "fcfs") == row(plain, "fcfs")

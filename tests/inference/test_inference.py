@@ -349,3 +349,28 @@ def test_a_share_of_no_trials_is_unknown_and_more_successes_than_trials_are_refu
     assert found.reason.tolist() == ["no trials", ""]
     with pytest.raises(ConfigurationError, match="successes"):
         inference.share(3, 2)
+
+
+def test_the_difference_of_a_further_run_lies_where_it_is_said() -> None:
+    rng = np.random.default_rng(4)
+    held = 0
+    for _ in range(400):
+        values, reference = rng.normal(5, 3, 12), rng.normal(2, 1, 12)
+        value, low, high = inference.next_difference(values, reference)
+        assert value == pytest.approx(values.mean() - reference.mean())
+        held += low < rng.normal(5, 3) - rng.normal(2, 1) < high
+    assert 0.93 <= held / 400 <= 0.99
+
+
+def test_moving_blocks_see_dependence() -> None:
+    rng = np.random.default_rng(5)
+    means, independent, errors = [], [], []
+    for _ in range(300):
+        noise = rng.normal(size=400)
+        means.append(np.convolve(noise, np.ones(5) / 5, "valid").mean())
+        series = np.convolve(noise, np.ones(5) / 5, "valid")
+        independent.append(inference.moving_block_error(series, 1))
+        errors.append(inference.moving_block_error(series, 25))
+    assert np.mean(independent) == pytest.approx(np.std(series) / np.sqrt(len(series)), rel=0.2)
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.2)
+    assert np.mean(independent) < 0.6 * np.std(means)

@@ -19,21 +19,16 @@ class Job(NamedTuple):
     processors: int
     user: int
     queue: int
-    kind: int
     score: float
     long: int = 0
     begun: int = -1
 
 
 class Site(NamedTuple):
-    """What jobs may have, by user, queue, and kind and hour; how many processors there are from when on."""
+    """What jobs may have, by queue, and by hour; how many processors there are from when on."""
 
-    user_jobs: list[int]
-    user_processors: list[int]
-    user_work: list[int]
     queue_processors: list[int]
     long_processors: list[int]
-    closed: list[list[bool]]
     capacity: list[tuple[int, int]]
 
 
@@ -43,26 +38,8 @@ class Policy(NamedTuple):
     backfilling: str  # "none", "first fit", "easy"
     age: float
     expansion: float
-    patience: int
-    drain: int | None
     notice: int
     week: int
-    idle: int
-
-
-class Queue:
-    """Jobs that wait in the queue, since when, and those of each user that wait outside."""
-
-    def __init__(self) -> None:
-        self.entered: dict[int, int] = {}
-        self.outside: dict[int, list[int]] = {}
-
-    def arrive(self, jobs: list[Job], j: int, most: int, since: int) -> None:
-        """A job comes, or comes in from outside."""
-        if sum(jobs[k].user == jobs[j].user for k in self.entered) < most:
-            self.entered[j] = since
-        else:
-            self.outside.setdefault(jobs[j].user, []).append(j)
 
 
 def expected_end(start: int, estimate: int, now: int) -> int:
@@ -77,31 +54,20 @@ def replay(jobs: list[Job], site: Site, policy: Policy) -> list[int]:
     """Start of each job, given in order of eligible time; -1 for those that never start."""
     starts = [job.begun for job in jobs]
     coming = [j for j, job in enumerate(jobs) if job.begun < 0]
-    queue = Queue()
+    queue: list[int] = []
     now = min(jobs[j].eligible for j in coming)
     while True:
         while coming and jobs[coming[0]].eligible <= now:
-            j = coming.pop(0)
-            queue.arrive(jobs, j, policy.idle, jobs[j].submit)
-        entered = True
-        while entered:
-            started = _once(jobs, site, policy, queue, starts, now)
-            entered = False
-            for j in started:
-                del queue.entered[j]
-            for j in started:
-                others = queue.outside.get(jobs[j].user, [])
-                if others:
-                    queue.arrive(jobs, others.pop(0), policy.idle, now)
-                    entered = True
+            queue.append(coming.pop(0))
+        for j in _once(jobs, site, policy, queue, starts, now):
+            queue.remove(j)
         later = [jobs[j].eligible for j in coming]
         running = [j for j in range(len(jobs)) if starts[j] >= 0 and starts[j] + jobs[j].run > now]
         later += [starts[j] + jobs[j].run for j in running]
-        if queue.entered:
+        if queue:
             later += [expected_end(starts[j], jobs[j].estimate, now) for j in running]
             later += [time for time, _ in site.capacity if time > now]
-            hourly = [*site.long_processors, *site.user_work]
-            if any(most < ANY for most in hourly) or any(any(row) for row in site.closed):
+            if any(most < ANY for most in site.long_processors):
                 later.append(((now + policy.week) // HOUR + 1) * HOUR - policy.week)
         later = [time for time in later if time > now]
         if not later or (not running and min(later) > max(job.eligible for job in jobs) + 10**7):
@@ -110,10 +76,10 @@ def replay(jobs: list[Job], site: Site, policy: Policy) -> list[int]:
 
 
 def _once(
-    jobs: list[Job], site: Site, policy: Policy, queue: Queue, starts: list[int], now: int
+    jobs: list[Job], site: Site, policy: Policy, queue: list[int], starts: list[int], now: int
 ) -> list[int]:
     """Start jobs, and say which."""
-    waiting = sorted(queue.entered, key=lambda j: (-_score(jobs[j], policy, queue.entered[j], now), j))
+    waiting = sorted(queue, key=lambda j: (-_score(jobs[j], policy, now), j))
     here = [size for time, size in site.capacity if time <= now][-1]
     coming = [(time, size) for time, size in site.capacity if time > now][:1]
     hour = ((now + policy.week) // HOUR) % 168
@@ -127,21 +93,8 @@ def _once(
         free = here - busy
         if free <= 0:
             return started
-        theirs = [k for k in held if jobs[k].user == job.user]
-        if len(theirs) >= site.user_jobs[job.user]:
-            continue
-        together = sum(jobs[k].processors for k in theirs)
-        if theirs and together + job.processors > site.user_processors[job.user]:
-            continue
-        left = sum(
-            jobs[k].processors * (expected_end(starts[k], jobs[k].estimate, now) - now) for k in theirs
-        )
-        if theirs and left + job.processors * job.estimate > site.user_work[job.user]:
-            continue
         same = [jobs[k].processors for k in held if jobs[k].queue == job.queue]
         if same and sum(same) + job.processors > site.queue_processors[job.queue]:
-            continue
-        if site.closed[job.kind][hour]:
             continue
         long = [jobs[k].processors for k in held if jobs[k].long]
         if job.long and long and sum(long) + job.processors > site.long_processors[hour]:
@@ -159,10 +112,9 @@ def _once(
             if not inside:
                 reserved = (shadow, extra - job.processors)
         elif job.processors > free:
-            waited = now - queue.entered[j]
-            if policy.backfilling == "none" or (policy.drain is not None and waited >= policy.drain):
+            if policy.backfilling == "none":
                 return started
-            if policy.backfilling == "easy" and waited >= policy.patience:
+            if policy.backfilling == "easy":
                 reserved = _reservation(jobs, starts, held, free, job.processors, now)
             continue
         starts[j] = now
@@ -183,6 +135,6 @@ def _reservation(
     return None, 0
 
 
-def _score(job: Job, policy: Policy, since: int, now: int) -> float:
-    expansion = policy.expansion * (now - since) / job.estimate
-    return job.score - policy.age * since / 3600.0 + expansion
+def _score(job: Job, policy: Policy, now: int) -> float:
+    expansion = policy.expansion * (now - job.submit) / job.estimate
+    return job.score - policy.age * job.submit / 3600.0 + expansion

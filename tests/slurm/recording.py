@@ -66,23 +66,32 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/spool/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/spool/%n.log
+{scheduling}
+{nodes}
+{partitions}
+"""
+
+SCHEDULING = """\
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=4,sched_interval=20,bf_interval=15,bf_resolution=1,bf_window=120
 SelectType=select/linear
 PriorityType=priority/basic
-{nodes}
-PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP OverSubscribe=EXCLUSIVE
 """
+PARTITIONS = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP OverSubscribe=EXCLUSIVE\n"
 
 _SCRIPT = """\
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
-slurmctld -D -c > /dev/null 2>&1 &
-until scontrol ping | grep -q 'is UP'; do sleep 5; done
+slurmctld -D -c > controller.out 2>&1 &
+until scontrol ping 2>&1 | grep -q 'is UP'; do
+    kill -0 $! || {{ tail -n 1 controller.out; exit 1; }}
+    sleep 5
+done
 for node in $(seq -f n%02.0f {nodes}); do slurmd -D -N $node > /dev/null 2>&1 & done
 until [ "$(sinfo --noheader --format=%t | sort -u)" = idle ]; do sleep 5; done
-while read gap nodes limit run; do
+while read gap nodes limit run partition; do
     sleep $gap
-    sbatch --nodes=$nodes --time=$limit --output=/dev/null --chdir=/tmp --wrap "sleep $run" || exit 1
+    options="--partition=$partition --nodes=$nodes --time=$limit --output=/dev/null --chdir=/tmp"
+    sbatch $options --wrap "sleep $run" || exit 1
 done < plan.txt
 while [ -n "$(squeue --noheader)" ]; do sleep 20; done
 """
@@ -90,12 +99,13 @@ while [ -n "$(squeue --noheader)" ]; do sleep 20; done
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job: seconds after the one before, nodes, minutes it may take, seconds it takes."""
+    """A job: seconds after the one before, nodes, minutes it may take, seconds it takes, partition."""
 
     gap: int
     nodes: int
     limit: int
     run: int
+    partition: str = "main"
 
 
 def plan_of(jobs: int, seed: int) -> list[PlannedJob]:
@@ -109,8 +119,17 @@ def plan_of(jobs: int, seed: int) -> list[PlannedJob]:
     return planned
 
 
-def record(folder: Path, plan: Sequence[PlannedJob]) -> None:
+def record(
+    folder: Path,
+    plan: Sequence[PlannedJob],
+    scheduling: str = SCHEDULING,
+    partitions: str = PARTITIONS,
+    longest: int = LONGEST,
+    ports: Sequence[int] = (),
+) -> None:
     """Let a controller schedule the jobs of a plan; its log and configuration are in the folder then.
+
+    Recordings made at once are given ports, one and one a node, since each would find the same free.
 
     Raises
     ------
@@ -122,7 +141,7 @@ def record(folder: Path, plan: Sequence[PlannedJob]) -> None:
         raise RefusalError("there is no libfaketimeMT.so.1: package faketime")
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)
-    ports = free_ports(NODES + 1)
+    ports = ports or free_ports(NODES + 1)
     host = socket.gethostname().partition(".")[0]
     alike = f"NodeHostName={host} NodeAddr=127.0.0.1 CPUs={PROCESSORS} RealMemory=1000"
     (folder / "slurm.conf").write_text(
@@ -131,13 +150,15 @@ def record(folder: Path, plan: Sequence[PlannedJob]) -> None:
             host=host,
             munge=FOLDER / "munge.socket",
             port=ports[0],
+            scheduling=scheduling,
+            partitions=partitions,
             nodes="\n".join(
                 f"NodeName=n{number:02} Port={port} {alike}" for number, port in enumerate(ports[1:], 1)
             ),
         ),
         encoding="utf-8",
     )
-    lines = [f"{job.gap} {job.nodes} {job.limit} {job.run}\n" for job in plan]
+    lines = [f"{job.gap} {job.nodes} {job.limit} {job.run} {job.partition}\n" for job in plan]
     (folder / "plan.txt").write_text("".join(lines), encoding="utf-8")
     environment = {
         **os.environ,
@@ -158,9 +179,9 @@ def record(folder: Path, plan: Sequence[PlannedJob]) -> None:
             start_new_session=True,
         )
         try:
-            code = script.wait(LONGEST)
+            code = script.wait(longest)
         except subprocess.TimeoutExpired:
-            raise RefusalError(f"too slow: the schedule was not done after {LONGEST} s") from None
+            raise RefusalError(f"too slow: the schedule was not done after {longest} s") from None
         finally:
             _end_group(script)
     if code:
@@ -237,7 +258,7 @@ def write_outcome(folder: Path, jobs: dict[int, Observed], plan: Sequence[Planne
         for (number, job), planned in zip(sorted(jobs.items()), plan, strict=True):
             by = "main" if job.by == MAIN else "backfill"
             times = [f"{instant / 1000:.3f}" for instant in (job.submit, job.start, job.done)]
-            row = [number, number, "main", planned.nodes, job.where, planned.limit, *times, by]
+            row = [number, number, planned.partition, planned.nodes, job.where, planned.limit, *times, by]
             writer.writerow(row)
 
 

@@ -58,17 +58,12 @@ from gridsched.presentation.tables import PageTable
 LayerName = Literal[
     "queues",
     "shares",
-    "pools",
-    "limits",
-    "idle jobs",
-    "calendar",
     "outages",
     "holds",
     "idle waits",
     "fair share",
     "processors",
     "order",
-    "draining",
 ]
 
 HALVES = ("first half", "second half")

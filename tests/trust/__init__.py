@@ -1,0 +1,1 @@
+"""How often answers of a calibrated site hold known truth: `python -m tests.trust`."""
