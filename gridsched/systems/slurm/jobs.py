@@ -131,7 +131,7 @@ def cluster_jobs(
     records["limit"] = submission.estimate[own]
     records["features"] = constraints_of(workload, cluster)
     if workload.array is not None:
-        chain_tasks(records, np.asarray(workload.array, np.int64), column_of(workload, "array_limit"))
+        chain_tasks(records, np.asarray(workload.array, np.int64))
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     limit_keys: list[tuple[str, ...]] = []

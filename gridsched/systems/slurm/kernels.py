@@ -17,6 +17,7 @@ from gridsched.engine.records import FOREVER
 
 JOB = np.dtype(
     [
+        ("of", np.int64),  # the job that it is, or of which it is a further row, for another partition
         ("nodes", np.int64),
         ("cores", np.int64),  # of each node
         ("memory", np.int64),  # of each node
@@ -35,16 +36,21 @@ JOB = np.dtype(
         ("features", np.int64),  # row of the sets of nodes that constraints allow
         ("kind", np.int64),  # row of `suits`
         ("array", np.int64),  # its job array, -1 without one
-        ("most_tasks", np.int64),  # of that array which may run at once
+        ("counter", np.int64),  # of the tasks of its array in its partition that a pass tested
         ("record", np.int64),  # place among the records of jobs, which follows their age
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
+        ("planned", np.int64),  # the last pass that planned it in one of its partitions
         ("asked", np.int64),  # time for which it counts for limits of minutes before it starts [s]
         ("promise", np.int64),  # time for which it counts once it has started [s]
         ("promised", np.int64),  # what is left of that [s]
     ]
 )
-"""A job: what it asks for, and where it stands. Times are seconds."""
+"""A job in a partition: what it asks for, and where it stands. Times are seconds.
+
+Like Slurm, passes see a job that may run in several partitions once for each of them. The first row of a job
+is the job itself, and has the partition in which it runs; a row that starts changes places with it.
+"""
 
 NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64), ("weight", np.int64)])
 """What a node has, and its Weight: nodes of low weight are taken first."""
@@ -82,7 +88,7 @@ CORES, MEMORY, GPUS = 0, 1, 2
 
 
 class Tables(NamedTuple):
-    """The cluster and its jobs; n jobs, m nodes."""
+    """The cluster and its jobs; n rows of jobs, m nodes."""
 
     jobs: Any  # JOB[n]
     free: Any  # int64[3, m]: what each node has left
@@ -133,7 +139,9 @@ class Room(NamedTuple):
     alone: Any  # int64[m]: jobs that will have each node to themselves
     off: Any  # uint8[n]: running jobs that a test leaves out
     completing: Any  # int64[m]: jobs that have ended and not left each node yet
-    tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
+    # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays, see `tested`
+    counted: Any
+    passes: Any  # int64[1]: how many passes there were
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
@@ -172,6 +180,7 @@ class Preemption(NamedTuple):
     settings: Any  # int64[5]: LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE
     suspended: Any  # uint8[n]: jobs that are suspended
     again: Any  # int64[n]: until when a job kills no others, since it did just now
+    killed: Any  # int64[n]: the last pass in which it did
     candidates: Any  # int64[n]: jobs that could give way
     overlap: Any  # int64[n]: by what they are ordered anew
     idle: Any  # uint8[m]: nodes that would be idle
@@ -244,6 +253,25 @@ def number_of_both(one: Any, other: Any) -> int:
     for word in range(len(one)):
         count += ones(one[word] & other[word])
     return count
+
+
+# --- counters of a pass ---------------------------------------------------------------------------
+
+_PASS = 2**32
+REJECTED = 2**31
+"""What is counted of a job array of which a pass tests no further tasks."""
+
+
+@inline
+def tested(r: Any, k: int) -> int:
+    """What this pass has counted; what an earlier one did is less than the number of this one."""
+    return int(max(r.counted[k] - r.passes[0] * _PASS, 0))
+
+
+@inline
+def count_test(r: Any, k: int, more: int) -> None:
+    """Count something in this pass."""
+    r.counted[k] = r.passes[0] * _PASS + tested(r, k) + more
 
 
 # --- limits, starts and ends ----------------------------------------------------------------------
@@ -330,6 +358,30 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     t.idle[node] = 1 if t.busy[node] == 0 else 0
     t.alone[node] += sign * job["whole"]
     give(t.free, job, node, -sign)
+
+
+@inline
+def is_elsewhere(t: Any, r: Any, p: Any, j: int) -> bool:
+    """Whether a job has started in another of its partitions."""
+    return bool(t.jobs[t.jobs[j]["of"]]["start"] >= 0)
+
+
+@inline
+def change_places(t: Any, p: Any, row: int) -> int:
+    """Let a job have the partition of one of its rows, and the row that of the job; which job it is."""
+    job = t.jobs[row]["of"]
+    if job != row:
+        one, other = t.jobs[job], t.jobs[row]
+        one["partition"], other["partition"] = other["partition"], one["partition"]
+        one["kind"], other["kind"] = other["kind"], one["kind"]
+        one["processors"], other["processors"] = other["processors"], one["processors"]
+        one["counter"], other["counter"] = other["counter"], one["counter"]
+        one["priority"], other["priority"] = other["priority"], one["priority"]
+        for k in range(t.limited.shape[1]):
+            t.limited[job, k], t.limited[row, k] = t.limited[row, k], t.limited[job, k]
+        for k in range(t.amounts.shape[1]):
+            t.amounts[job, k], t.amounts[row, k] = t.amounts[row, k], t.amounts[job, k]
+    return int(job)
 
 
 @noinline
@@ -620,6 +672,7 @@ class Backfill(NamedTuple):
     most_starts: int
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
+    one_plan: bool  # whether a job gets a plan in one of its partitions only
     kill_wait: int  # [s] that a job has after its time limit
     most_stretches: int  # after which a pass makes no more plans
 
@@ -916,6 +969,7 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     """
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
+    t.jobs[job["of"]]["planned"] = r.passes[0]
     for i in range(job["nodes"]):
         t.placed[job["first"] + i] = r.chosen[i]
     if s.count[1] >= b.most_stretches:

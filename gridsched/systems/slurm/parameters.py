@@ -58,6 +58,8 @@ class SlurmParameters:
         Jobs of a lower priority may be backfilled, but get no plan.
     bf_min_age_reserve : int
         Jobs that have waited fewer seconds may be backfilled, but get no plan, and close no partition.
+    bf_one_resv_per_job : bool
+        Whether a job that may run in several partitions gets a plan in the first of them only.
     bf_node_space_size : int
         Stretches of time into which plans may divide a pass, before it ends; 0 for `bf_max_job_test`.
     kill_wait : int
@@ -147,6 +149,7 @@ class SlurmParameters:
     bf_max_job_start: int = 0
     bf_min_prio_reserve: int = 0
     bf_min_age_reserve: int = 0
+    bf_one_resv_per_job: bool = False
     bf_node_space_size: int = 0
     kill_wait: int = 30
     preempt_type: PreemptType = "none"

@@ -73,6 +73,7 @@ def preemption_arrays(
         settings=np.array(settings, np.int64),
         suspended=np.zeros(jobs, np.uint8),
         again=np.zeros(jobs, np.int64),
+        killed=np.zeros(jobs, np.int64),
         candidates=np.zeros(jobs, np.int64),
         overlap=np.zeros(jobs, np.int64),
         idle=np.zeros(nodes, np.uint8),

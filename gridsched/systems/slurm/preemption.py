@@ -16,6 +16,7 @@ from typing import Any
 
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER
+from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.kernels import (
     CORES,
     GPUS,
@@ -43,6 +44,26 @@ from gridsched.systems.slurm.kernels import (
 
 CANDIDATES, VICTIMS, TAKES = 0, 1, 2
 """Counts of a pass."""
+
+
+@inline
+def is_elsewhere(t: Any, r: Any, p: Any, j: int) -> bool:
+    """Whether a job has started in another of its partitions, or has jobs killed there in this pass."""
+    return bool(kernels.is_elsewhere(t, r, p, j) or p.killed[t.jobs[j]["of"]] == r.passes[0])
+
+
+@inline
+def change_places(t: Any, p: Any, row: int) -> int:
+    """Let a job have the partition of one of its rows, and the row that of the job; which job it is."""
+    job = kernels.change_places(t, p, row)
+    if job != row:
+        p.group[job], p.group[row] = p.group[row], p.group[job]
+        p.level[job], p.level[row] = p.level[row], p.level[job]
+        p.mode[job], p.mode[row] = p.mode[row], p.mode[job]
+        p.way[job], p.way[row] = p.way[row], p.way[job]
+        p.exempt[job], p.exempt[row] = p.exempt[row], p.exempt[job]
+    return int(job)
+
 
 # --- who may give way -----------------------------------------------------------------------------
 
@@ -322,14 +343,16 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
         how = suspended_for(t, r, p, j)
         if how == KEPT:
             how = killed_for(t, r, p, j)
-    if how == KILLED and now < p.again[j]:
+    job = t.jobs[j]["of"]
+    if how == KILLED and now < p.again[job]:
         p.counts[VICTIMS] = before
     elif how == KILLED:
-        p.again[j] = now + p.settings[PATIENCE]
+        p.again[job] = now + p.settings[PATIENCE]
+        p.killed[job] = r.passes[0]
         for i in range(before, p.counts[VICTIMS]):
-            job = t.jobs[p.victims[i]]
-            for k in range(job["nodes"]):
-                r.completing[t.placed[job["first"] + k]] += 1
+            victim = t.jobs[p.victims[i]]
+            for k in range(victim["nodes"]):
+                r.completing[t.placed[victim["first"] + k]] += 1
             take_off(t, p.victims[i])
     return how == SUSPENDED
 

@@ -251,8 +251,7 @@ class Replay:
             jobs[k]["late"] = self._late(job)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
-        most = [job.array_limit for job in self.recording.jobs]
-        chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
+        chain_tasks(jobs, np.array(of_array, np.int64))
         return jobs
 
     def _limits(self) -> tuple[RecordArray, Integers, LimitsOfJobs]:
@@ -409,7 +408,7 @@ class Replay:
             rank = np.empty(len(come), np.int64)
             rank[np.argsort(come, kind="stable")] = np.arange(len(come))
             nice = np.array([job.nice for job in self.recording.jobs], np.int64)
-            return FirstCome(len(come), rank, nice)
+            return FirstCome(np.arange(len(come)), rank, nice)
         if priorities == "computed":
             return self.multifactor()
         # the tasks of an array that wait have one record, which has the number of the array
