@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.traces._delimited import read_lines, without_mark
+from gridsched.traces._slurm_options import options_of
 
 if TYPE_CHECKING:
     from gridsched.traces.sacct import AccountingLog
@@ -24,12 +25,6 @@ COMMAND_LINE = "SubmitLine"
 """Column of the command lines."""
 
 _COLUMNS = ("JobID", COMMAND_LINE, "Constraints", "ReqTRES")
-
-_FLAGS = (
-    " parsable exclusive hold H wait W quiet Q requeue no-requeue no-kill k oversubscribe s contiguous "
-    "spread-job overcommit O use-min-nodes verbose v "
-)
-"""Options of sbatch that may stand without a value before the name of a script."""
 
 
 def _has(*names: str) -> Callable[[Options], bool]:
@@ -130,18 +125,3 @@ def _rows_of(path: Path) -> tuple[dict[str, int], bool]:
             asked = sum(asks(options) << place for place, asks in enumerate(_REQUESTS.values()))
             rows[of_job["JobID"]] = asked
     return rows, COMMAND_LINE in places
-
-
-def options_of(line: str) -> dict[str, str]:
-    """Options of a command line of sbatch by their names without dashes, up to the name of the script."""
-    found: dict[str, str] = {}
-    words = iter(line.split()[1:])
-    for word in words:
-        if not word.strip("-") or not word.startswith("-"):
-            break
-        if word.startswith("--"):
-            name, sign, value = word[2:].partition("=")
-        else:
-            name, sign, value = word[1], word[2:], word[2:].removeprefix("=")
-        found[name] = value if sign or f" {name} " in _FLAGS else next(words, "")
-    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridsched.cli.requests import options_of
+from gridsched.traces._slurm_options import options_of
 from tests.support.logs import row
 from tests.traces.test_sacct import COLUMNS, export, line
 

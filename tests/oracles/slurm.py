@@ -181,7 +181,10 @@ class Controller:
 
     def groups(self, j: int) -> tuple[int, ...]:
         """Groups for which a job counts."""
-        return (*self.jobs[j].groups, *(self.cluster.groups[self.partition(j)] if self.cluster.groups else ()))
+        return (
+            *self.jobs[j].groups,
+            *(self.cluster.groups[self.partition(j)] if self.cluster.groups else ()),
+        )
 
     def priority(self, row: int) -> float:
         """Priority of a job in a partition."""
@@ -474,7 +477,10 @@ class Controller:
         found = []
         for k in self.running(now):
             ran = now - self.started[k].time
-            if rules.way[self.row[k]] == "keep" or (rules.group[self.row[j]], rules.group[self.row[k]]) not in rules.may:
+            if (
+                rules.way[self.row[k]] == "keep"
+                or (rules.group[self.row[j]], rules.group[self.row[k]]) not in rules.may
+            ):
                 continue
             if rules.way[self.row[k]] != "suspend" and ran < rules.exempt[self.row[k]]:
                 continue
@@ -880,7 +886,9 @@ class Controller:
             return None
         left = [k for k in left if k not in aside]
         ghosts = [
-            k for k in aside if self.cluster.rules is not None and self.cluster.rules.way[self.row[k]] == "suspend"
+            k
+            for k in aside
+            if self.cluster.rules is not None and self.cluster.rules.way[self.row[k]] == "suspend"
         ]
         ends = {k: self.must_end(k) for k in left}
         if job.whole:

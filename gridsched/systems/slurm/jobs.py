@@ -15,9 +15,7 @@ from gridsched.platform import Cluster
 from gridsched.submission import Submission
 from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.systems.node_records import (
-    OVER_LIMIT,
-    OVER_PARTITION,
-    TOO_LARGE,
+    REASONS,
     column_of,
     constraint_sets,
     constraints_of,
@@ -38,7 +36,7 @@ from gridsched.systems.slurm.controller import (
 )
 from gridsched.systems.slurm.kernels import WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
-from gridsched.workloads.table import Workload
+from gridsched.workloads.table import Workload, add_counts
 
 Integers = NDArray[np.int64]
 
@@ -88,6 +86,7 @@ def cluster_jobs(
     accounting: Accounting | None = None,
     safe: bool = False,
     qualities: Mapping[int, str] | None = None,
+    lists: Mapping[int, Sequence[int]] | None = None,
 ) -> ClusterJobs:
     """Jobs of a cluster in Slurm's terms: nodes, and what each of them gives.
 
@@ -112,26 +111,31 @@ def cluster_jobs(
         Whether jobs start only if they can run to their time limit within limits of minutes.
     qualities : mapping of int to str, optional
         Quality of service of partitions by number.
+    lists : mapping of int to tuple of int, optional
+        Numbers of partitions by the number of their list (`Workload.partitions`).
     """
     workload = submission.workload.select(own)
     nodes = typed_nodes(cluster)
     names = cluster.node_names
-    where = partitions_of(workload, cluster)
+    of, where = _rows(workload, cluster, lists or {})
+    by_job, workload = workload, _repeated(workload, of)
     reach = partition_sets(cluster, names).astype(np.uint8)
     featured = constraint_sets(cluster, names).astype(np.uint8)
     records = _records(
         workload,
         nodes,
         reach,
+        of,
         where,
         has_nodes=cluster.has_nodes,
         whole=whole,
         memory_is_consumed=memory_is_consumed,
     )
-    records["limit"] = submission.estimate[own]
+    records["of"] = of
+    records["limit"] = submission.estimate[own][of]
     records["features"] = constraints_of(workload, cluster)
-    if workload.array is not None:
-        chain_tasks(records, np.asarray(workload.array, np.int64))
+    if by_job.array is not None:
+        chain_tasks(records, np.asarray(by_job.array, np.int64))
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     limit_keys: list[tuple[str, ...]] = []
@@ -143,9 +147,11 @@ def cluster_jobs(
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
         over = _over(of_jobs, records, workload, safe)
-    rejected, reasons = _rejected(records, workload, cluster, nodes, reach, featured, over)
+    reason = _rejected(records, workload, cluster, nodes, reach, featured, over)
+    rows = _possible(records, reason)
+    records, limited, rejected = records[rows], limited[rows], reason[rows[: len(by_job)]]
     # the controller wants a column, if only an empty one
-    subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
+    subject = limited if limited.shape[1] else np.full((len(records), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
     singles, of_nodes, outages = events_of(cluster, names)
     events, windows, reserved = _reservations(singles, of_nodes, len(names))
@@ -167,16 +173,63 @@ def cluster_jobs(
             jobs=records,
             run=submission.run_time[own],
             limited=subject,
-            lifecycles=lifecycles_of(replace(submission, workload=workload), rejected),
+            lifecycles=lifecycles_of(replace(submission, workload=by_job), rejected > 0),
         ),
-        reasons=reasons,
+        reasons=add_counts({}, {text: int((rejected == k).sum()) for k, text in enumerate(REASONS, 1)}),
         limits=limits,
-        limited=limited,
+        limited=limited[: len(by_job)],
         outages=outages,
-        shared_gpus=int((column_of(workload, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
+        shared_gpus=int((column_of(by_job, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
         keeps=keeps,
         limit_keys=limit_keys,
     )
+
+
+def _rows(
+    workload: Workload, cluster: Cluster, lists: Mapping[int, Sequence[int]]
+) -> tuple[Integers, Integers]:
+    """Jobs once for each of their partitions: the job, and the place of the partition.
+
+    The first rows are the jobs, each in the first of its partitions; the others follow, by job.
+    """
+    first = partitions_of(workload, cluster)
+    of = np.arange(len(workload))
+    if workload.partitions is None or not lists:
+        return of, first
+    places = {each.number: place for place, each in enumerate(cluster.partitions)}
+    more_of, more = [], []
+    for number, listed in lists.items():
+        known = [places[each] for each in dict.fromkeys(listed) if each in places]
+        jobs = np.flatnonzero(workload.partitions == number)
+        if len(known) > 1 and len(jobs):
+            first[jobs] = known[0]
+            more_of.append(np.repeat(jobs, len(known) - 1))
+            more.append(np.tile(known[1:], len(jobs)))
+    if not more:
+        return of, first
+    others = np.concatenate(more_of)
+    order = np.argsort(others, kind="stable")
+    return np.append(of, others[order]), np.append(first, np.concatenate(more)[order])
+
+
+def _repeated(workload: Workload, of: Integers) -> Workload:
+    """A workload of the jobs of some rows."""
+    if len(of) == len(workload):
+        return workload
+    return replace(workload, dependencies=None).select(of)
+
+
+def _possible(records: RecordArray, reason: Integers) -> Integers:
+    """Rows that are kept: one of each job, which is the first that can run, and others that can."""
+    of = records["of"]
+    count = int(of.max(initial=-1)) + 1
+    if count == len(records):
+        return np.arange(count)
+    order = np.lexsort((np.arange(len(of)), reason > 0, of))
+    is_first = np.append(True, np.diff(of[order]) > 0)
+    others = order[~is_first]
+    found: Integers = np.append(order[is_first], np.sort(others[reason[others] == 0]))
+    return found
 
 
 def _reservations(
@@ -205,6 +258,7 @@ def _records(
     workload: Workload,
     nodes: RecordArray,
     reach: NDArray[np.uint8],
+    of: Integers,
     where: Integers,
     *,
     has_nodes: bool,
@@ -228,7 +282,8 @@ def _records(
     kinds, which = np.unique(asked, axis=0, return_inverse=True)
     shapes = np.array([_shape(kind.tolist(), nodes, reach) for kind in kinds], np.int64)
     for k, name in enumerate(("nodes", "cores", "memory", "gpus")):
-        records[name] = shapes[which.reshape(-1), k]
+        # a job is divided among nodes in one way in all of its partitions
+        records[name] = shapes[which.reshape(-1)[of], k]
     records["processors"] = shapes[which.reshape(-1), 4] if whole else size
     return records
 
@@ -262,8 +317,8 @@ def _rejected(
     reach: NDArray[np.uint8],
     featured: NDArray[np.uint8],
     over_limit: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Which jobs can never run, and how many there are for each reason."""
+) -> Integers:
+    """Why rows of jobs can never run: the place of the reason in `REASONS`, from 1 on; else 0."""
     over_partition = np.zeros(len(records), np.bool_)
     for index, each in enumerate(cluster.partitions):
         mine = records["partition"] == index
@@ -281,13 +336,8 @@ def _rejected(
             over_limit = over_limit | (groups_of(workload, limit) >= 0) & (
                 records["processors"] > limit.processors
             )
-    rejected, reasons = np.zeros(len(records), np.bool_), {}
-    for reason, unfit in ((OVER_PARTITION, over_partition), (TOO_LARGE, too_large), (OVER_LIMIT, over_limit)):
-        count = int((unfit & ~rejected).sum())
-        rejected |= unfit
-        if count:
-            reasons[reason] = count
-    return rejected, reasons
+    against: Integers = np.select([over_partition, too_large, over_limit], [1, 2, 3], 0)
+    return against
 
 
 def _limits(workload: Workload, cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:

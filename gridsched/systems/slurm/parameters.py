@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -120,6 +120,9 @@ class SlurmParameters:
         PreemptMode of partitions by number, where it is another one.
     partition_qualities : mapping of int to str, optional
         Quality of service of partitions by number, whose limits their jobs are held to (QOS).
+    partition_lists : mapping of int to sequence of int, optional
+        Numbers of partitions, by the number of their list in the column `partitions` of the workload: a job
+        runs in that in which it can start first, by priority in the order of the list.
     accounting : Accounting, optional
         Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
         Their names are their numbers in the workload: its groups, users and queues. Limits count where
@@ -182,6 +185,7 @@ class SlurmParameters:
     partition_factors: Mapping[int, int] | None = None
     partition_preempt_modes: Mapping[int, PreemptMode] | None = None
     partition_qualities: Mapping[int, str] | None = None
+    partition_lists: Mapping[int, Sequence[int]] | None = None
     accounting: Accounting | None = None
 
     def __post_init__(self) -> None:

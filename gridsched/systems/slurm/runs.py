@@ -87,13 +87,20 @@ def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> 
 
 def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
     """What the jobs of a cluster had of its nodes."""
-    records, machine = run.jobs.tickets.jobs, run.jobs.machine
+    rows, machine = run.jobs.tickets.jobs, run.jobs.machine
+    records = rows[: len(run.outcome.start)]
     asked = {name: np.zeros(len(records), np.int64) for name in ASKED_NAMES}
     asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus", "whole")}
-    pairs, row = np.unique(records[["partition", "features"]], return_inverse=True)
-    reach = machine.reach[pairs["partition"]] != 0
+    # those of all partitions of a job
+    chosen = np.zeros((len(records), len(machine.reach)), np.bool_)
+    chosen[rows["of"], rows["partition"]] = True
+    kinds, row = np.unique(
+        np.column_stack([np.packbits(chosen, axis=1), records["features"]]), axis=0, return_inverse=True
+    )
+    of_kind = np.unpackbits(kinds[:, :-1].astype(np.uint8), axis=1, count=len(machine.reach)) != 0
+    reach = of_kind @ (machine.reach != 0)
     if machine.featured is not None:
-        reach &= machine.featured[pairs["features"]] != 0
+        reach &= machine.featured[kinds[:, -1]] != 0
     asked |= {"units": records["nodes"].astype(np.int64), "where": row.reshape(-1).astype(np.int64)}
     return NodeUse(
         site=ClusterNodes(

@@ -62,6 +62,7 @@ class Slurm(SlurmParameters, Scheduler):
             "partition_factors",
             "partition_preempt_modes",
             "partition_qualities",
+            "partition_lists",
             "accounting",
         }
     )
@@ -203,9 +204,12 @@ class Slurm(SlurmParameters, Scheduler):
             accounting=self.accounting if self.enforce_limits else None,
             safe=self.safe_limits,
             qualities=self.partition_qualities or {},
+            lists=self.partition_lists or {},
         )
+        of = jobs.tickets.jobs["of"]
         workload = submission.workload.select(own)
-        owners = owners_of(workload)
+        by_job = owners_of(workload)
+        owners = [by_job[job] for job in of.tolist()]
         resets = Resets(
             period=self.priority_usage_reset_period,
             origin=workload.unix_start_time or 0,
@@ -252,7 +256,8 @@ class Slurm(SlurmParameters, Scheduler):
         resets: Resets,
     ) -> Priorities:
         """Where the priorities of the jobs of a cluster come from."""
-        records, nice = jobs.tickets.jobs, nice_of(workload)
+        records = jobs.tickets.jobs
+        nice = nice_of(workload)
         weighed = any(getattr(self, name) for name in vars(self) if name.startswith("priority_weight_"))
         if self.priority_type == "basic" or not (weighed or nice.any()):
             return FirstCome(records["of"], nice=nice)
@@ -266,7 +271,7 @@ class Slurm(SlurmParameters, Scheduler):
             owners,
             _tree(self, owners),
             factor=np.array(factor or [1], np.int64),
-            nice=nice,
+            nice=nice[records["of"]],
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             nodes=jobs.machine.nodes,
             begin=int(workload.submit_time[0]),

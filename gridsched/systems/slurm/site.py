@@ -74,8 +74,9 @@ def read_slurm_site(
     usage : path, optional
         What `sshare --all --parsable2` printed: what was used before the first job counts in fair shares.
     names : mapping of str to sequence of str, optional
-        Names by number of "partition", "group" (account), "user" and "queue" (quality of service), as
-        `AccountingLog` has them. Without names those whose names are numbers have these.
+        Names by number of "partition", "group" (account), "user" and "queue" (quality of service), and lists
+        of "partitions" such as a,b, as `AccountingLog` has them. Without names those whose names are numbers
+        have these.
 
     Returns
     -------
@@ -150,6 +151,7 @@ def read_slurm_site(
                 if each.quality
             }
             or None,
+            partition_lists=_lists(names.get("partitions", ()), [each.name for each in ordered], numbers),
         ),
         not_modelled=tuple(left),
         partly=_partly(configuration, left, dict(zip([each.name for each in ordered], numbers, strict=True))),
@@ -190,6 +192,18 @@ def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes:
     if rest:
         why.append(f"{', '.join(name for _, name in rest)}: the configuration says so already")
     return "; ".join(why)
+
+
+def _lists(
+    texts: Sequence[str], partitions: Sequence[str], numbers: Sequence[int]
+) -> dict[int, tuple[int, ...]] | None:
+    """Numbers of the known partitions in each list of a log."""
+    known = dict(zip(partitions, numbers, strict=True))
+    listed = {
+        place: tuple(known[name] for name in text.split(",") if name in known)
+        for place, text in enumerate(texts)
+    }
+    return {place: each for place, each in listed.items() if len(each) > 1} or None
 
 
 def _number(name: str, known: Sequence[str]) -> int | None:
