@@ -27,6 +27,7 @@ class Job(NamedTuple):
     features: int = 0
     licences: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
+    least: int = 0
 
 
 class Node(NamedTuple):
@@ -166,6 +167,8 @@ class Controller:
         self.rows += [(j, partition) for j, job in enumerate(jobs) for partition in job.others]
         self.row = {j: j for j in range(len(jobs))}
         self.first = dict(self.row)
+        # how long each has to run, where the last pass looked at it or it runs
+        self.span = {j: job.limit for j, job in enumerate(jobs)}
         self.killing: set[int] = set()
         self.planned: set[int] = set()
 
@@ -318,7 +321,7 @@ class Controller:
         return [
             each
             for each in self.cluster.reservations
-            if each.known < now <= each.end and each.begin < moment + self.jobs[j].limit and each.end > moment
+            if each.known < now <= each.end and each.begin < moment + self.span[j] and each.end > moment
         ]
 
     def reserved(self, j: int, now: int, moment: int) -> set[int]:
@@ -339,7 +342,7 @@ class Controller:
 
     def must_end(self, j: int) -> int:
         """When a running job has to end."""
-        return self.started[j].time + self.jobs[j].limit + self.slept[j]
+        return self.started[j].time + self.span[j] + self.slept[j]
 
     def waiting(self, now: int) -> list[int]:
         """Jobs that wait, once for each of their partitions: by tier, priority, number, and last run."""
@@ -665,7 +668,7 @@ class Controller:
             return left.cores
 
         def worth(run: list[int]) -> int:
-            if job.whole:
+            if self.cluster.linear:
                 return len(run)
             return job.cores * len(run) if job.gpus else sum(map(free, run))
 
@@ -675,7 +678,7 @@ class Controller:
             light = [run for run in runs if order(run[0]) == min(order(each[0]) for each in runs)]
             enough = [run for run in light if len(run) >= need]
             best = min(enough, key=worth) if enough else max(light, key=worth)
-            if need == 1 and not job.whole and not job.gpus:
+            if need == 1 and not self.cluster.linear and not job.gpus:
                 chosen.append(min(best, key=free))
             else:
                 chosen += best[:need]
@@ -700,6 +703,7 @@ class Controller:
             if self.is_elsewhere(j, now):
                 continue
             self.look_at(row)
+            self.span[j] = self.jobs[j].limit
             p, array = self.partition(j), self.jobs[j].array
             if (array, p) in rejected:
                 continue
@@ -759,6 +763,7 @@ class Controller:
             if self.is_elsewhere(j, now):
                 continue
             self.look_at(row)
+            self.span[j] = self.jobs[j].least or self.jobs[j].limit
             job, p = self.jobs[j], self.partition(j)
             if self.over_limit(j, now):
                 continue
@@ -833,7 +838,7 @@ class Controller:
                 return stretches
             unit = cluster.resolution
             first = begin // unit * unit
-            last = max((begin + job.limit) // unit * unit, first + unit)
+            last = max((begin + self.span[j]) // unit * unit, first + unit)
             if begin > now and any(
                 e > first and b < last and not set(nodes) <= free for b, e, free in stretches
             ):
@@ -861,7 +866,7 @@ class Controller:
                 following = suits & stretches[k + 1][2]
                 if not following <= usable & free:
                     later = end
-            if begin > moment + self.jobs[j].limit:
+            if begin > moment + self.span[j]:
                 break
             usable &= free
         if self.reserved(j, now, moment) & self.cluster.partitions[self.partition(j)]:
@@ -874,7 +879,6 @@ class Controller:
 
     def earliest(self, j: int, usable: set[int], now: int, now_only: bool) -> tuple[int, list[int]] | None:
         """When a job could start on usable nodes if no other came, and where."""
-        job = self.jobs[j]
         left = self.running(now)
         nodes = self.pick(j, usable, left)
         aside = [] if nodes is not None else self.candidates(j, now)
@@ -891,7 +895,7 @@ class Controller:
             if self.cluster.rules is not None and self.cluster.rules.way[self.row[k]] == "suspend"
         ]
         ends = {k: self.must_end(k) for k in left}
-        if job.whole:
+        if self.cluster.linear:
             while left:
                 k = left.pop(0)
                 self.ghosts = set(ghosts)

@@ -231,7 +231,7 @@ class Controller:
         departures: Mapping[tuple[int, int], Mapping[int, int]] | None = None,
         watch: Watcher | None = None,
     ) -> None:
-        self.watch = watch
+        self.watch, self.linear = watch, parameters.select_type == "linear"
         jobs = tickets.jobs
         rows, count, nodes = len(jobs), len(tickets.run), len(machine.nodes)
         self.of = jobs["of"].astype(np.int64)
@@ -304,6 +304,8 @@ class Controller:
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.int64),
+            busy=np.zeros(nodes, np.int64),
+            quiet=np.zeros(nodes, np.uint8),
             off=np.zeros(count, np.uint8),
             completing=np.zeros(nodes, np.int64),
             counted=np.zeros(int(max(partitions + users, jobs["counter"].max(initial=-1) + 1)), np.int64),
@@ -312,15 +314,15 @@ class Controller:
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
             rank=np.stack([*rank, order]),
-            ranks=np.append(rank.max(axis=1, initial=0) + 1, 0),
+            ranks=np.append(rank.max(axis=1, initial=0) + 1, [0, parameters.select_type == "linear"]),
             up=np.zeros(words, np.int64),
             allowed=np.zeros(words, np.int64),
             bits=np.zeros(words, np.int64),
             wanted=np.zeros(words, np.int64),
             # only rows that are used take memory
-            idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
+            idle=np.zeros((count + 1 if self.linear else 1, words), np.int64),
             fits=np.zeros((len(suits), words), np.int64),
-            touched=np.zeros((1 if jobs["whole"].all() else count + 1, words), np.int64),
+            touched=np.zeros((1 if self.linear else count + 1, words), np.int64),
             touched_since=np.zeros(1, np.int64),
             idle_since=np.zeros(1, np.int64),
             fits_since=np.zeros(len(suits), np.int64),
@@ -394,10 +396,11 @@ class Controller:
         self.begun = self.start.copy()
         self.first_start, self.by = self.start.copy(), self.start.copy()
         self.work_left, self.guess = tickets.run.copy(), jobs["limit"][:count].astype(np.int64)
+        self.least = jobs["least"].astype(np.int64)
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.resumed = np.zeros(count, np.int64)
         self.cut_short: list[tuple[int, int, int, int, Integers]] = []
-        self.tables.jobs["limit"] = lengths_with_checkpoints(self.guess, *machine.checkpoints)[self.of]
+        self._set_limits(np.arange(rows))
 
     # --- what happens -----------------------------------------------------------------------------
 
@@ -533,8 +536,7 @@ class Controller:
         self.extra[job] += elapsed - saved
         self.killed[job] += 1
         self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
-        limit = lengths_with_checkpoints(self.guess[job], *self.machine.checkpoints)
-        self.tables.jobs["limit"][self.rows.get(job, job)] = limit
+        self._set_limits(np.array(self.rows.get(job, [job])))
         if then == "lost":
             job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
             self._look_at_lifecycles()
@@ -542,6 +544,13 @@ class Controller:
             self._submit(job, now, now)
         elif then == "place":
             self._put_back(job)
+
+    def _set_limits(self, rows: Integers) -> None:
+        """Work out how long jobs are expected to run, with their checkpoints."""
+        guess = self.guess[self.of[rows]]
+        least = np.minimum(np.where(self.least[rows] > 0, self.least[rows], guess), guess)
+        for name, lengths in (("limit", guess), ("least", least)):
+            self.tables.jobs[name][rows] = lengths_with_checkpoints(lengths, *self.machine.checkpoints)
 
     def _cut_short(self, job: int, now: int) -> None:
         """Note that a job does not run on from now on."""
@@ -860,7 +869,7 @@ def suits_of(
 ) -> tuple[NDArray[np.uint8], Integers]:
     """Nodes that could hold a part of each kind of job, and the kind of each job."""
     featured = np.ones((1, len(nodes)), np.uint8) if featured is None else featured
-    asked = ["partition", "cores", "memory", "gpus", "features"]
+    asked = ["partition", "cores", "memory", "gpus", "features", "whole"]
     kinds, kind = np.unique(jobs[asked], return_inverse=True)
     rows = [
         reach[each["partition"]]

@@ -24,6 +24,7 @@ JOB = np.dtype(
         ("gpus", np.int64),  # of each node
         ("whole", np.int64),  # whether its nodes run nothing else
         ("limit", np.int64),  # time limit [s]
+        ("least", np.int64),  # the shortest one, with which backfilling starts it [s]
         ("partition", np.int64),
         ("user", np.int64),
         ("processors", np.int64),  # that count for limits
@@ -137,6 +138,8 @@ class Room(NamedTuple):
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # int64[m]: jobs that will have each node to themselves
+    busy: Any  # int64[m]: jobs that will be on each node
+    quiet: Any  # uint8[m]: 1 if nothing will run there
     off: Any  # uint8[n]: running jobs that a test leaves out
     completing: Any  # int64[m]: jobs that have ended and not left each node yet
     # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays, see `tested`
@@ -148,7 +151,9 @@ class Room(NamedTuple):
     # int64[3, m]: groups of nodes that are tried one after the other for jobs that SHARE nodes or are ALONE,
     # and the ORDER of nodes, of which runs of neighbours have one: `MARK` times the Weight, and the mark
     rank: Any
-    ranks: Any  # int64[3]: how many groups there are, and whether any node has another mark than `NO_MARK`
+    # int64[4]: how many groups there are, whether any node has another mark than `NO_MARK`, and whether nodes
+    # are LINEAR: the plugin that gives whole nodes only has rules of its own
+    ranks: Any
     up: Any  # int64[words]: bits of the nodes that take jobs
     allowed: Any  # int64[words]: bits of those of the partition of a job that no reservation keeps off
     bits: Any  # int64[words]: bits of `usable`
@@ -177,14 +182,12 @@ class Preemption(NamedTuple):
     mode: Any  # int64[n]: how each is preempted: a place in `MODES`
     way: Any  # int64[n]: KEPT, KILLED or SUSPENDED: what becomes of a job that gives way
     exempt: Any  # int64[n]: seconds that a job runs at least before it is killed
-    settings: Any  # int64[5]: LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE
+    settings: Any  # int64[4]: YOUNGEST, STRICT, REORDERED, PATIENCE
     suspended: Any  # uint8[n]: jobs that are suspended
     again: Any  # int64[n]: until when a job kills no others, since it did just now
     killed: Any  # int64[n]: the last pass in which it did
     candidates: Any  # int64[n]: jobs that could give way
     overlap: Any  # int64[n]: by what they are ordered anew
-    idle: Any  # uint8[m]: nodes that would be idle
-    busy: Any  # int64[m]: jobs that would be on each node
     chosen: Any  # int64[m]: nodes that a plan has
     victims: Any  # int64[n]: jobs that gave way in a pass
     by: Any  # int64[n]: for whom
@@ -194,8 +197,8 @@ class Preemption(NamedTuple):
 KEPT, KILLED, SUSPENDED = 0, 1, 2
 """What becomes of a job that gives way."""
 
-LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3, 4
-"""Settings of preemption: whole nodes of select/linear, order of candidates, and seconds of patience."""
+YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3
+"""Settings of preemption: order of candidates, and seconds of patience."""
 
 
 # --- sets of nodes as bits ------------------------------------------------------------------------
@@ -377,6 +380,7 @@ def change_places(t: Any, p: Any, row: int) -> int:
         one["processors"], other["processors"] = other["processors"], one["processors"]
         one["counter"], other["counter"] = other["counter"], one["counter"]
         one["priority"], other["priority"] = other["priority"], one["priority"]
+        one["whole"], other["whole"] = other["whole"], one["whole"]
         for k in range(t.limited.shape[1]):
             t.limited[job, k], t.limited[row, k] = t.limited[row, k], t.limited[job, k]
         for k in range(t.amounts.shape[1]):
@@ -440,8 +444,8 @@ def finish(t: Tables, j: int) -> None:
 
 # --- marks ----------------------------------------------------------------------------------------
 
-SHARE, ALONE, ORDER = 0, 1, 2
-"""Rows of `Room.rank`."""
+SHARE, ALONE, ORDER, LINEAR = 0, 1, 2, 3
+"""Rows of `Room.rank`, and places in `Room.ranks`."""
 
 MARK = 256
 NO_MARK = MARK - 1
@@ -496,16 +500,13 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
     whole, cores, memory, gpus = job["whole"] != 0, job["cores"], job["memory"], job["gpus"]
     count = 0
     for node in range(len(usable)):
-        if whole:
-            yes = usable[node] & idle[node] != 0
-        else:
-            yes = (
-                usable[node] != 0
-                and alone[node] == 0
-                and free[CORES, node] >= cores
-                and free[MEMORY, node] >= memory
-                and free[GPUS, node] >= gpus
-            )
+        yes = (
+            usable[node] != 0
+            and (idle[node] != 0 if whole else alone[node] == 0)
+            and free[CORES, node] >= cores
+            and free[MEMORY, node] >= memory
+            and free[GPUS, node] >= gpus
+        )
         fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
     return count
@@ -514,7 +515,7 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
 @inline
 def runs_of(free: Any, r: Any, job: Any) -> int:
     """Runs of neighbours among the fitting nodes, and what each is worth for a job; how many there are."""
-    whole, gpus, cores = job["whole"], job["gpus"], job["cores"]
+    whole, gpus, cores = r.ranks[LINEAR], job["gpus"], job["cores"]
     last = -1
     for node in range(len(r.fitting)):
         if r.fitting[node] == 0:
@@ -531,13 +532,13 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
 
-    A run has one weight, with select/cons_tres. It is worth its nodes if they are whole, else their free
-    cores, or for a job with GPUs the cores that it would take. Of the runs of least weight it is the one of
-    least worth that suffices, else the one of most; the first on ties. A run gives its first nodes; the last
-    node of a job that shares nodes is the one of least worth. What a run does not give comes from the others
-    in the same way.
+    With select/linear a run is worth its nodes. With select/cons_tres a run has one weight, and is worth the
+    free cores of its nodes, or for a job with GPUs the cores that it would take. Of the runs of least weight
+    it is the one of least worth that suffices, else the one of most; the first on ties. A run gives its first
+    nodes; the last node of a job without GPUs is the one of least worth with select/cons_tres. What a run
+    does not give comes from the others in the same way.
     """
-    wanted, alone_or_few = job["nodes"], job["whole"] or job["gpus"] > 0
+    wanted, alone_or_few = job["nodes"], r.ranks[LINEAR] or job["gpus"] > 0
     runs = runs_of(free, r, job)
     found = 0
     while found < wanted:
@@ -693,7 +694,7 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     That is the end of the first stretch after which there are other nodes, or of the first reservation where
     one is in the way, or 0.
     """
-    limit = t.jobs[j]["limit"]
+    limit = t.jobs[j]["least"]
     until = moment + limit
     later, reopened = 0, 0
     own, kind = t.jobs[j]["partition"], t.jobs[j]["kind"]
@@ -805,6 +806,16 @@ def suppose_now(t: Any, r: Any) -> None:
         r.free[MEMORY, node] = t.free[MEMORY, node]
         r.free[GPUS, node] = t.free[GPUS, node]
         r.alone[node] = t.alone[node]
+        r.busy[node] = t.busy[node]
+        r.quiet[node] = t.idle[node]
+
+
+@inline
+def suppose_gone(r: Any, job: Any, node: int) -> None:
+    """Suppose that a job were not on a node."""
+    r.alone[node] -= job["whole"]
+    r.busy[node] -= 1
+    r.quiet[node] = 1 if r.busy[node] == 0 else 0
 
 
 @inline
@@ -818,7 +829,7 @@ def overlaps(t: Any, nodes: Any, other: Any) -> bool:
 
 @noinline
 def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
-    """When a job that shares nodes could start on the usable ones.
+    """When a job of select/cons_tres could start on the usable nodes.
 
     Running jobs are taken off by the time when they have to end, all of a stretch of time together; each
     stretch is at least twice as long as the one before.
@@ -842,7 +853,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
             for i in range(other["nodes"]):
                 node = t.placed[other["first"] + i]
                 give(r.free, other, node, 1)
-                r.alone[node] -= other["whole"]
+                suppose_gone(r, other, node)
             taken += 1
             if taken > 201 or (k < running and t.jobs[t.running[k]]["expected"] > bound + step):
                 break
@@ -854,7 +865,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
         while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
             step *= 2
         mark_free(r.free, r, r.usable, t.jobs[j])
-        if fitting_nodes(r.free, t.idle, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
+        if fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
             choose(r.free, r, t.jobs[j])
             expected = t.jobs[last]["expected"]
             if expected > now:
@@ -871,7 +882,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     select/cons_tres answer; with one it saves work.
     """
     job = t.jobs[j]
-    if job["whole"]:
+    if r.ranks[LINEAR]:
         return int(earliest_whole(t, r, j, now, now_only, horizon))
     kind = job["kind"]
     if job["gpus"]:

@@ -191,7 +191,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         return NEITHER
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
     no_plan |= b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
-    limit = t.jobs[j]["limit"]
+    limit = t.jobs[j]["least"]
     later = now
     while True:
         moment = later
@@ -218,7 +218,9 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             if over_limit(t, j):
                 return NEITHER
             if who_gives_way.has_room(t, r, p, j, now):
-                start(t, r, who_gives_way.change_places(t, p, j), now)
+                j = who_gives_way.change_places(t, p, j)
+                t.jobs[j]["limit"] = limit
+                start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
         if no_plan:

@@ -80,6 +80,8 @@ def draw(
                 licences=tuple(number(0, 1) for _ in licences),
             )
         )
+        if rng.random() < 0.15:
+            jobs[-1] = jobs[-1]._replace(least=number(1, jobs[-1].limit))
     if len(partitions) > 1 and rng.random() < 0.6:
         for k, job in enumerate(jobs):
             others = [p for p in range(len(partitions)) if p != job.partition]
@@ -212,7 +214,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     limited = np.full((len(pairs), 6), -1, np.int64)
     for row, (k, partition) in enumerate(pairs):
         job = jobs[k]
-        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "user", "features"):
+        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "least", "user", "features"):
             records[row][name] = getattr(job, name)
         records[row]["of"], records[row]["partition"] = k, partition
         records[row]["processors"] = job.cores * job.nodes
