@@ -37,19 +37,22 @@ def _holds(text: str, *names: str) -> Callable[[Options], bool]:
     return lambda options: any(pattern.search(options[name]) for name in names if name in options)
 
 
-LICENCES = "licences"
+SEVERAL, LICENCES, ALONE = "several partitions", "licences", "whole nodes (--exclusive)"
+LEAST, COMPONENTS = "shortest time limits (--time-min)", "component of a heterogeneous job"
+OF_SLURM = {SEVERAL: "partitions", LICENCES: "licences", ALONE: "whole_nodes", LEAST: "least_time"}
+"""What Slurm's model takes into account, and the columns of the workload that say for which jobs."""
+
 _REQUESTS: dict[str, Callable[[Options], bool]] = {
-    "several partitions": _holds(",", "p", "partition"),
+    SEVERAL: _holds(",", "p", "partition"),
     LICENCES: lambda options: _has("L", "licenses")(options) or "license/" in options.get("ReqTRES", ""),
     "features (--constraint), without the column Constraints": lambda options: (
         _has("C", "constraint")(options) and not options["Constraints"]
     ),
-    "whole nodes (--exclusive)": _has("exclusive"),
+    ALONE: _has("exclusive"),
     "named or excluded nodes": _has("w", "nodelist", "x", "exclude"),
     "ranges of numbers of nodes": _holds(r"\d-\d", "N", "nodes"),
     "tasks per node": _has("ntasks-per-node"),
-    "shortest time limits (--time-min)": _has("time-min"),
-    "limits of job arrays (%)": _holds("%", "a", "array"),
+    LEAST: _has("time-min"),
     "begin times and holds": _has("b", "begin", "H", "hold"),
     "deadlines": _has("deadline"),
     "nice values": _has("nice"),
@@ -62,7 +65,7 @@ _REQUESTS: dict[str, Callable[[Options], bool]] = {
 """What jobs may request and is not modelled, or not read of an export."""
 
 _OF_EXPORT = {
-    "component of a heterogeneous job": "heterogeneous jobs: their parts start apart",
+    COMPONENTS: "heterogeneous jobs: their parts start apart",
     "eligible after submission": "eligible later than submitted, without a known dependency",
     "reservation": "ran in reservations",
     "suspended": "suspended",

@@ -26,7 +26,7 @@ from gridsched.systems.node_records import (
     partitions_of,
     typed_nodes,
 )
-from gridsched.systems.slurm.accounts import Accounting, Owner
+from gridsched.systems.slurm.accounts import Owner
 from gridsched.systems.slurm.controller import (
     SlurmCluster,
     Tickets,
@@ -36,6 +36,7 @@ from gridsched.systems.slurm.controller import (
 )
 from gridsched.systems.slurm.kernels import WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
+from gridsched.systems.slurm.parameters import PartitionRules, SlurmParameters
 from gridsched.workloads.table import Workload, add_counts
 
 Integers = NDArray[np.int64]
@@ -81,12 +82,7 @@ def cluster_jobs(
     own: Integers,
     cluster: Cluster,
     *,
-    whole: bool,
-    memory_is_consumed: bool,
-    accounting: Accounting | None = None,
-    safe: bool = False,
-    qualities: Mapping[int, str] | None = None,
-    lists: Mapping[int, Sequence[int]] | None = None,
+    parameters: SlurmParameters,
 ) -> ClusterJobs:
     """Jobs of a cluster in Slurm's terms: nodes, and what each of them gives.
 
@@ -101,23 +97,16 @@ def cluster_jobs(
         Those of this one.
     cluster : Cluster
         The cluster.
-    whole : bool
-        Whether jobs get whole nodes.
-    memory_is_consumed : bool
-        Whether memory is given to jobs.
-    accounting : Accounting, optional
-        What accounts, users and qualities of service may have, by their numbers in the workload.
-    safe : bool
-        Whether jobs start only if they can run to their time limit within limits of minutes.
-    qualities : mapping of int to str, optional
-        Quality of service of partitions by number.
-    lists : mapping of int to tuple of int, optional
-        Numbers of partitions by the number of their list (`Workload.partitions`).
+    parameters : SlurmParameters
+        What is given to jobs, and what accounts, users and partitions may have.
     """
+    linear, safe = parameters.select_type == "linear", parameters.safe_limits
+    accounting = parameters.accounting if parameters.enforce_limits else None
+    rules = parameters.partition_rules or {}
     workload = submission.workload.select(own)
     nodes = typed_nodes(cluster)
     names = cluster.node_names
-    of, where = _rows(workload, cluster, lists or {})
+    of, where = _rows(workload, cluster, parameters.partition_lists or {})
     by_job, workload = workload, _repeated(workload, of)
     reach = partition_sets(cluster, names).astype(np.uint8)
     featured = constraint_sets(cluster, names).astype(np.uint8)
@@ -128,9 +117,12 @@ def cluster_jobs(
         of,
         where,
         has_nodes=cluster.has_nodes,
-        whole=whole,
-        memory_is_consumed=memory_is_consumed,
+        whole=_whole(workload, cluster, where, rules) | linear,
+        memory_is_consumed=parameters.memory_is_consumed or linear,
     )
+    records["least"] = column_of(workload, "least_time")
+    held = _licences(workload, parameters)
+    owners = owners_of(workload)
     records["of"] = of
     records["limit"] = submission.estimate[own][of]
     records["features"] = constraints_of(workload, cluster)
@@ -140,14 +132,18 @@ def cluster_jobs(
     over, keeps = np.zeros(len(workload), np.bool_), None
     limit_keys: list[tuple[str, ...]] = []
     if accounting is not None:
-        of_partition = [(qualities or {}).get(each.number, "") for each in cluster.partitions] or [""]
-        of_jobs = limits_of_jobs(accounting, owners_of(workload), [of_partition[k] for k in where.tolist()])
+        qualities = parameters.partition_qualities or {}
+        of_partition = [qualities.get(each.number, "") for each in cluster.partitions] or [""]
+        of_jobs = limits_of_jobs(accounting, owners, [of_partition[k] for k in where.tolist()])
         limit_keys = list(of_jobs.keys)
         if of_jobs.has_minutes:
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
         over = _over(of_jobs, records, workload, safe)
-    reason = _rejected(records, workload, cluster, nodes, reach, featured, over)
+    reason = _rejected(records, workload, cluster, nodes, reach, featured, over, rules)
+    reason = np.where((reason == 0) & ~_admitted(owners, where, cluster, rules), len(REASONS) + 1, reason)
+    total = np.array(list((parameters.licences or {}).values()), np.int64)
+    reason = np.where((reason == 0) & (held > total).any(axis=1), len(REASONS) + 2, reason)
     rows = _possible(records, reason)
     records, limited, rejected = records[rows], limited[rows], reason[rows[: len(by_job)]]
     # the controller wants a column, if only an empty one
@@ -166,6 +162,7 @@ def cluster_jobs(
             events=events,
             windows=windows,
             reserved=reserved,
+            licences=total,
             requeue=cluster.requeue,
             checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
         ),
@@ -173,9 +170,12 @@ def cluster_jobs(
             jobs=records,
             run=submission.run_time[own],
             limited=subject,
+            licences=held[rows],
             lifecycles=lifecycles_of(replace(submission, workload=by_job), rejected > 0),
         ),
-        reasons=add_counts({}, {text: int((rejected == k).sum()) for k, text in enumerate(REASONS, 1)}),
+        reasons=add_counts(
+            {}, {text: int((rejected == k).sum()) for k, text in enumerate((*REASONS, *_REASONS), 1)}
+        ),
         limits=limits,
         limited=limited[: len(by_job)],
         outages=outages,
@@ -232,6 +232,44 @@ def _possible(records: RecordArray, reason: Integers) -> Integers:
     return found
 
 
+_REASONS = ("not admitted to its partition", "more licences than there are")
+"""Why Slurm rejects a job, beside `REASONS`."""
+
+
+def _whole(
+    workload: Workload, cluster: Cluster, where: Integers, rules: Mapping[int, PartitionRules]
+) -> NDArray[np.bool_]:
+    """Jobs whose nodes run nothing else."""
+    exclusive = [each.number in rules and rules[each.number].exclusive for each in cluster.partitions]
+    asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else False
+    return np.asarray(np.array(exclusive or [False])[where] | cluster.node_exclusive | asked)
+
+
+def _admitted(
+    owners: Sequence[Owner], where: Integers, cluster: Cluster, rules: Mapping[int, PartitionRules]
+) -> NDArray[np.bool_]:
+    """Which jobs may run in their partitions, by account and quality of service."""
+    admitted = np.ones(len(owners), np.bool_)
+    for place, each in enumerate(cluster.partitions):
+        if each.number in rules:
+            mine = np.flatnonzero(where == place)
+            pairs = {(owners[row][0], owners[row][2]) for row in mine.tolist()}
+            allowed = {pair for pair in pairs if rules[each.number].admits(*pair)}
+            if len(allowed) < len(pairs):
+                admitted[mine] = [(owners[row][0], owners[row][2]) in allowed for row in mine.tolist()]
+    return admitted
+
+
+def _licences(workload: Workload, parameters: SlurmParameters) -> Integers:
+    """Licences that jobs hold, of each kind that there is."""
+    kinds = list(parameters.licences or {})
+    held = np.zeros((len(workload), len(kinds)), np.int64)
+    if workload.licences is not None:
+        for number, listed in (parameters.licence_lists or {}).items():
+            held[workload.licences == number] = [listed.get(kind, 0) for kind in kinds]
+    return held
+
+
 def _reservations(
     singles: RecordArray, of_nodes: RecordArray, nodes: int
 ) -> tuple[list[tuple[int, EventKind, int]], RecordArray, NDArray[np.uint8]]:
@@ -262,7 +300,7 @@ def _records(
     where: Integers,
     *,
     has_nodes: bool,
-    whole: bool,
+    whole: NDArray[np.bool_],
     memory_is_consumed: bool,
 ) -> RecordArray:
     """What each job asks for."""
@@ -284,7 +322,7 @@ def _records(
     for k, name in enumerate(("nodes", "cores", "memory", "gpus")):
         # a job is divided among nodes in one way in all of its partitions
         records[name] = shapes[which.reshape(-1)[of], k]
-    records["processors"] = shapes[which.reshape(-1), 4] if whole else size
+    records["processors"] = np.where(whole, shapes[which.reshape(-1), 4], size)
     return records
 
 
@@ -317,6 +355,7 @@ def _rejected(
     reach: NDArray[np.uint8],
     featured: NDArray[np.uint8],
     over_limit: NDArray[np.bool_],
+    rules: Mapping[int, PartitionRules],
 ) -> Integers:
     """Why rows of jobs can never run: the place of the reason in `REASONS`, from 1 on; else 0."""
     over_partition = np.zeros(len(records), np.bool_)
@@ -329,6 +368,8 @@ def _rejected(
         ):
             if most is not None:
                 over_partition |= mine & (values > most)
+        if each.number in rules:
+            over_partition |= mine & (records["nodes"] < rules[each.number].least_nodes)
     suits, kind = suits_of(records, nodes, reach, featured)
     too_large = suits.sum(axis=1)[kind] < records["nodes"]
     for limit in cluster.limits:

@@ -63,6 +63,9 @@ class Slurm(SlurmParameters, Scheduler):
             "partition_preempt_modes",
             "partition_qualities",
             "partition_lists",
+            "partition_rules",
+            "licences",
+            "licence_lists",
             "accounting",
         }
     )
@@ -195,17 +198,7 @@ class Slurm(SlurmParameters, Scheduler):
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
     ) -> SlurmRun:
         """Run the jobs of one cluster."""
-        jobs = cluster_jobs(
-            submission,
-            own,
-            cluster,
-            whole=self.select_type == "linear" or cluster.node_exclusive,
-            memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
-            accounting=self.accounting if self.enforce_limits else None,
-            safe=self.safe_limits,
-            qualities=self.partition_qualities or {},
-            lists=self.partition_lists or {},
-        )
+        jobs = cluster_jobs(submission, own, cluster, parameters=self)
         of = jobs.tickets.jobs["of"]
         workload = submission.workload.select(own)
         by_job = owners_of(workload)
