@@ -22,6 +22,7 @@ from gridsched.engine.checkpoints import lengths_with_checkpoints, saved_work_of
 from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
+from gridsched.engine.reference import pinned
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
 from gridsched.systems.slurm.kernels import (
@@ -372,6 +373,10 @@ class Controller:
             most_stretches=size,
         )
         self.lifecycles = tickets.lifecycles
+        # bundles for kernels, which are called often
+        self.pinned_tables, self.pinned_room = pinned(self.tables), pinned(self.room)
+        self.pinned_space, self.pinned_preemption = pinned(self.space), pinned(self.preemption)
+        self.pinned_lifecycles = pinned(self.lifecycles)
         self.listed = np.zeros(count + 1, np.int64)
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lifecycles.dependents) > 0
@@ -406,15 +411,21 @@ class Controller:
 
     def next_event(self) -> int:
         """When something happens next to a job or a node [ticks]."""
-        while self.ends and self.end[self.ends[0][1]] != self.ends[0][0]:
-            heapq.heappop(self.ends)  # it was killed before
-        events = self.machine.events
-        event = events[self.happened][0] if self.happened < len(events) else FOREVER
-        return min(self.due, event, *(heap[0][0] for heap in (self.ends, self.leaving) if heap))
+        ends, leaving, events = self.ends, self.leaving, self.machine.events
+        while ends and self.end[ends[0][1]] != ends[0][0]:
+            heapq.heappop(ends)  # it was killed before
+        first = self.due
+        if ends and ends[0][0] < first:
+            first = ends[0][0]
+        if leaving and leaving[0][0] < first:
+            first = leaving[0][0]
+        if self.happened < len(events) and events[self.happened][0] < first:
+            first = events[self.happened][0]
+        return first
 
     def _look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
-        self.due = int(job_lifecycle.next_time(self.lifecycles))
+        self.due = int(job_lifecycle.next_time(self.pinned_lifecycles))
 
     def process_events(self, until: int) -> None:
         """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
@@ -434,7 +445,7 @@ class Controller:
 
     def _end(self, job: int, now: int) -> None:
         """Let a job end by itself."""
-        kernels.finish(self.tables, job)
+        kernels.finish(self.pinned_tables, job)
         self.priorities.ended(job, now)
         self.end[job] = -1
         self.extra[job] += now - self.start[job] - self.work_left[job]
@@ -443,16 +454,16 @@ class Controller:
             self.room.completing[nodes] += 1
             self._leave(job, nodes, now, {})
         if self.linked:
-            job_lifecycle.end(self.lifecycles, job, now, int(Fate.COMPLETED))
+            job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.COMPLETED))
             self._look_at_lifecycles()
         self._resume_those_who_can(now)
 
     def _come_and_go(self, now: int) -> None:
         """Let jobs enter the queue, and users give up."""
-        for job in self.listed[: job_lifecycle.enter(self.lifecycles, now, self.listed)].tolist():
+        for job in self.listed[: job_lifecycle.enter(self.pinned_lifecycles, now, self.listed)].tolist():
             self.tables.jobs["begin"][self.rows.get(job, job)] = now // self.unit
             self._submit(job, now, int(self.lifecycles.jobs["submit"][job]))
-        left = job_lifecycle.give_up(self.lifecycles, now, self.listed) if self.impatient else 0
+        left = job_lifecycle.give_up(self.pinned_lifecycles, now, self.listed) if self.impatient else 0
         self._look_at_lifecycles()
         if left:
             self._keep(~np.isin(self.of[self.queue[: self.waiting]], self.listed[:left]))
@@ -468,7 +479,7 @@ class Controller:
         for row in self.rows.get(job, (job,)):
             self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, since)
             if self.marks:
-                passes.try_submitted(self.tables, self.room, row)
+                passes.try_submitted(self.pinned_tables, self.pinned_room, row)
         self._put_back(job)
 
     def _put_back(self, job: int) -> None:
@@ -514,7 +525,7 @@ class Controller:
     def _kill(self, jobs: Sequence[int], now: int, then: RequeueName) -> None:
         """Kill jobs that run, and let others have their nodes."""
         for job in jobs:
-            kernels.finish(self.tables, job)
+            kernels.finish(self.pinned_tables, job)
             self._interrupt(job, now, then)
         self._resume_those_who_can(now)
 
@@ -538,7 +549,7 @@ class Controller:
         self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
         self._set_limits(np.array(self.rows.get(job, [job])))
         if then == "lost":
-            job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
+            job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.LOST))
             self._look_at_lifecycles()
         elif then == "end":
             self._submit(job, now, now)
@@ -676,10 +687,10 @@ class Controller:
         if kind == MAIN:
             most = (depth, self.parameters.partition_job_depth, self.parameters.sched_max_job_start)
             count = passes.main_pass(
-                self.tables,
-                self.room,
+                self.pinned_tables,
+                self.pinned_room,
                 (self.backfill.least_priority, self.backfill.least_age),
-                self.preemption,
+                self.pinned_preemption,
                 self.queue,
                 self.waiting,
                 second,
@@ -688,11 +699,11 @@ class Controller:
             )
         else:
             count = passes.backfill_pass(
-                self.tables,
-                self.room,
-                self.space,
+                self.pinned_tables,
+                self.pinned_room,
+                self.pinned_space,
                 self.backfill,
-                self.preemption,
+                self.pinned_preemption,
                 self.queue,
                 self.waiting,
                 second,
@@ -708,7 +719,7 @@ class Controller:
             for job in started.tolist():
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
-                    job_lifecycle.start(self.lifecycles, job, now)
+                    job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self._look_at_lifecycles()
             self._keep(self.start[self.of[self.queue[: self.waiting]]] < 0)
         if self.preempts:

@@ -65,8 +65,8 @@ class RecordedJob:
     number. `eligible` is its begin time, `released` when its hold ended, `cancelled` when it was
     cancelled while it waited, `freed` when all its nodes could be used by others. `dependencies` are
     kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features of nodes,
-    `licences` are names with numbers, `others` the partitions beside `partition` in which it might run. `whole`
-    says whether it asked for whole nodes, and `least` for which shortest limit, 0 for none.
+    `licences` are names with numbers, `others` the partitions beside `partition` in which it might run.
+    `whole` says whether it asked for whole nodes, and `least` for which shortest limit [s], 0 for none.
     """
 
     number: int

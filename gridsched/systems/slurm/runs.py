@@ -39,15 +39,19 @@ def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     offset = np.arange(len(segment)) - np.repeat(np.cumsum(each) - each, each)
     node = outcome.placed[np.repeat(done["first"], each) + offset]
     nodes = jobs.machine.nodes
-    whole = records["whole"][segment] != 0
-    cores = np.where(whole, nodes["cores"][node], records["cores"][segment])
-    memory = np.where(whole, nodes["memory"][node], records["memory"][segment])
-    gpus = np.where(whole, nodes["gpus"][node], records["gpus"][segment])
+    whole = records["whole"] != 0
+
+    def held(name: str) -> Integers:
+        """What each piece has of its node: all of it where nodes are whole."""
+        of_node: Integers = nodes[name][node]
+        return of_node if whole.all() else np.where(whole[segment], of_node, records[name][segment])
+
+    cores, memory, gpus = held("cores"), held("memory"), held("gpus")
     segments: RecordArray = np.zeros(len(done), SEGMENT)
     segments["job"], segments["cluster"] = done["job"], cluster
     segments["start"], segments["end"] = done["start"], done["end"]
     segments["processors"] = np.bincount(segment, weights=cores, minlength=len(done)).astype(np.int64)
-    devices = _devices(segments["start"][segment], segments["end"][segment], node, gpus)
+    devices = _devices(segments, segment, node, gpus)
     return SlurmRun(
         jobs=jobs,
         outcome=outcome,
@@ -65,13 +69,15 @@ def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     )
 
 
-def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> Integers:
+def _devices(segments: RecordArray, segment: Integers, node: Integers, gpus: Integers) -> Integers:
     """GPUs of each piece as bits: the lowest ones of its node that are free when it begins."""
     devices = np.zeros(len(node), np.int64)
     running: dict[int, list[tuple[int, int]]] = {}
-    order = np.lexsort((end, start))
-    for piece in order[gpus[order] > 0].tolist():
-        others = [each for each in running.get(int(node[piece]), []) if each[0] > start[piece]]
+    pieces = np.flatnonzero(gpus > 0)
+    start, end = segments["start"][segment[pieces]], segments["end"][segment[pieces]]
+    for place in np.lexsort((end, start)).tolist():
+        piece = pieces[place]
+        others = [each for each in running.get(int(node[piece]), []) if each[0] > start[place]]
         taken = 0
         for _, bits in others:
             taken |= bits
@@ -81,7 +87,7 @@ def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> 
                 bits |= 1 << device
             device += 1
         devices[piece] = bits
-        running[int(node[piece])] = [*others, (int(end[piece]), bits)]
+        running[int(node[piece])] = [*others, (int(end[place]), bits)]
     return devices
 
 
