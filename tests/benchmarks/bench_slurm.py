@@ -43,8 +43,8 @@ _LIMITS = np.array([30, 60, 120, 240, 480, 720, 1440, 2880]) * 60
 def jobs_of_site(jobs: int = SITE_JOBS, nodes: int = SITE_NODES, load: float = SITE_LOAD) -> Workload:
     """Jobs like those of a large site.
 
-    Half of them have up to three nodes, one in a hundred 200 and more; users round limits up, and submit three
-    times as much in the afternoon as at night.
+    Half of them have up to three nodes, one in a hundred 200 and more; users round limits up, and submit
+    three times as much in the afternoon as at night.
     """
     random = np.random.default_rng(11)
     run = np.clip(np.ceil(random.lognormal(np.log(1200), 1.7, jobs)), 1, 172_800).astype(np.int64)

@@ -528,6 +528,36 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
     return last + 1
 
 
+_FULL = 2**BITS - 1
+
+
+@noinline
+def runs_of_bits(r: Any, nodes: int) -> int:
+    """Runs of neighbours among the wanted nodes, for select/linear; how many there are."""
+    last, end = -1, -1  # the node after the last one of the last run
+    for word in range(len(r.wanted)):
+        bits, first = r.wanted[word], word * BITS
+        if bits == 0:
+            continue
+        if bits == _FULL:
+            if end != first:
+                last += 1
+                r.begin[last] = first
+            end = first + BITS
+            r.end[last] = end
+            continue
+        for node in range(first, min(first + BITS, nodes)):
+            if (bits >> (node - first)) & 1:
+                if end != node:
+                    last += 1
+                    r.begin[last] = node
+                end = node + 1
+                r.end[last] = end
+    for run in range(last + 1):
+        r.worth[run] = r.end[run] - r.begin[run]
+    return last + 1
+
+
 @noinline
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
@@ -538,8 +568,13 @@ def choose(free: Any, r: Any, job: Any) -> None:
     nodes; the last node of a job without GPUs is the one of least worth with select/cons_tres. What a run
     does not give comes from the others in the same way.
     """
+    choose_of_runs(free, r, job, runs_of(free, r, job))
+
+
+@noinline
+def choose_of_runs(free: Any, r: Any, job: Any, runs: int) -> None:
+    """Choose nodes of so many runs, see `choose`."""
     wanted, alone_or_few = job["nodes"], r.ranks[LINEAR] or job["gpus"] > 0
-    runs = runs_of(free, r, job)
     found = 0
     while found < wanted:
         need = wanted - found
@@ -598,6 +633,8 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
     if r.ranks[ORDER] or r.ranks[ALONE] > 1:
+        if r.ranks[LINEAR]:
+            unpack(r.wanted, r.fitting)
         unpack(r.bits, r.usable)
         unmark(r, r.usable)
         mark_free(t.free, r, r.usable, t.jobs[j])
@@ -687,6 +724,10 @@ def has_other(following: Any, present: Any, allowed: Any, usable: Any) -> bool:
     return False
 
 
+_OFTEN = 8
+"""Stretches after which it is seen whether enough nodes are left: that takes as long as a stretch or two."""
+
+
 @noinline
 def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
     """Bits of the nodes that no plan has from a moment on until the job would end; when to try again.
@@ -698,32 +739,38 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     until = moment + limit
     later, reopened = 0, 0
     own, kind = t.jobs[j]["partition"], t.jobs[j]["kind"]
+    # names for arrays, so that their addresses are not read again for each word
+    bits, allowed = r.bits, r.allowed
     if t.counts[1] > 0:
         for node in range(len(r.usable)):
             r.usable[node] = t.reach[own, node] & t.up[node]
         if keep_off(t, r, own, limit, moment):
             reopened = after_reservations(t, moment, b.resolution)
-        pack(r.usable, r.allowed)
+        pack(r.usable, allowed)
     else:
-        for word in range(len(r.allowed)):
-            r.allowed[word] = t.reach_bits[own, word] & r.up[word]
-    for word in range(len(r.bits)):
-        r.bits[word] = r.allowed[word]
-    last = s.count[0] - 1
+        reach, up = t.reach_bits[own], r.up
+        for word in range(len(allowed)):
+            allowed[word] = reach[word] & up[word]
+    for word in range(len(bits)):
+        bits[word] = allowed[word]
+    last, wanted = s.count[0] - 1, t.jobs[j]["nodes"]
     for k in range(last + 1):
         row = s.order[k]
         if s.end[row] <= moment:
             continue
-        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], r.allowed, r.bits):
+        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], allowed, bits):
             later = s.end[row]
         if s.begin[row] > until:
             break
         free = s.free[row]
-        for word in range(len(r.bits)):
-            r.bits[word] &= free[word]
+        for word in range(len(bits)):
+            bits[word] &= free[word]
+        if later and k % _OFTEN == 0 and number_of_both(bits, bits) < wanted:
+            break  # it will be tried later anyway
     # only now those are left out that could hold no part of the job
-    for word in range(len(r.bits)):
-        r.bits[word] &= t.suits_bits[kind, word]
+    suits = t.suits_bits[kind]
+    for word in range(len(bits)):
+        bits[word] &= suits[word]
     if 0 < reopened < now + b.window and (later == 0 or reopened < later):
         later = reopened
     return int(later)
@@ -785,8 +832,7 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
         ended = most
     for word in range(len(r.bits)):
         r.wanted[word] = r.bits[word] & r.idle[ended, word]
-    unpack(r.wanted, r.fitting)
-    choose(t.free, r, job)
+    choose_of_runs(t.free, r, job, runs_of_bits(r, len(r.fitting)))
     return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
 
@@ -932,14 +978,21 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 
 
 @inline
+def is_beyond(wanted: Any, free: Any) -> bool:
+    """Whether some wanted nodes are not free."""
+    found = 0
+    for word in range(len(wanted)):
+        found |= wanted[word] & ~free[word]
+    return found != 0
+
+
+@inline
 def clashes(s: Any, r: Any, begin: int, end: int) -> bool:
     """Whether a plan has one of the wanted nodes at some time in a stretch."""
     for k in range(s.count[0]):
         row = s.order[k]
-        if s.end[row] > begin and s.begin[row] < end:
-            for word in range(len(r.wanted)):
-                if r.wanted[word] & ~s.free[row, word]:
-                    return True
+        if s.end[row] > begin and s.begin[row] < end and is_beyond(r.wanted, s.free[row]):
+            return True
     return False
 
 
@@ -991,8 +1044,9 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     for k in range(s.count[0]):
         row = s.order[k]
         if s.begin[row] >= begin and s.end[row] <= end:
-            for word in range(len(r.wanted)):
-                s.free[row, word] &= ~r.wanted[word]
+            wanted, free = r.wanted, s.free[row]
+            for word in range(len(wanted)):
+                free[word] &= ~wanted[word]
     for k in range(s.count[0] - 1):
         row, following = s.order[k], s.order[k + 1]
         if not differ(s.free[row], s.free[following]):
