@@ -18,7 +18,7 @@ ASPECTS: dict[str, str] = {
     "gpus": "GPUs of jobs and nodes",
     "partitions": "which nodes jobs may use, and what they may ask for",
     "constraints": "features that nodes of jobs must have",
-    "limits": "what users and other groups may have at once",
+    "limits": "what users, job arrays and other groups may have at once",
     "cancellations": "jobs that were cancelled before they started, and users who give up",
     "dependencies": "jobs that wait for other jobs",
 }
@@ -45,7 +45,7 @@ def aspects_of(workload: Workload, cluster: Cluster) -> tuple[str, ...]:
         and any(column is not None and bool((column > 0).any()) for column in asked),
         "partitions": bool(cluster.partitions),
         "constraints": bool(cluster.constraints) and workload.constraint is not None,
-        "limits": bool(cluster.limits),
+        "limits": bool(cluster.limits) or workload.array_limit is not None,
         "cancellations": workload.gives_up_time is not None and bool((workload.gives_up_time >= 0).any()),
         "dependencies": workload.dependencies is not None and bool(len(workload.dependencies)),
     }
@@ -100,7 +100,7 @@ def _without(workload: Workload, cluster: Cluster, name: str) -> tuple[Workload,
         case "constraints":
             return replace(workload, constraint=None), cluster
         case "limits":
-            return workload, replace(cluster, limits=())
+            return replace(workload, array_limit=None), replace(cluster, limits=())
         case "memory":
             return replace(workload, requested_memory=np.full(len(workload), UNKNOWN)), cluster
         case "gpus":

@@ -702,6 +702,27 @@ def _of_names(
 # --- what a simulation does not know --------------------------------------------------------------
 
 
+REQUESTS = "requests"
+
+_REQUESTED = {
+    "partitions": "jobs may run in several partitions, and do in that of the log",
+    "licences": "jobs hold licences",
+    "whole_nodes": "jobs have nodes of their own",
+    "least_time": "jobs accept a shorter time limit",
+}
+"""What is said of columns that only Slurm's scheduler knows."""
+
+
+def _requests(workload: Workload) -> str:
+    """What jobs request and a policy does not know."""
+    counts = {
+        text: int((workload.extra[name] >= 0).sum())
+        for name, text in _REQUESTED.items()
+        if name in workload.extra
+    }
+    return ", ".join(f"{count:,} {text}" for text, count in counts.items() if count)
+
+
 def left_aside(
     workload: Workload, accounting: AccountingLog | None = None, cluster: Cluster | None = None
 ) -> list[tuple[str, str]]:
@@ -749,6 +770,7 @@ def left_aside(
         ("cancellations", _cancellations(workload, used)),
         ("arrays, parts", some("array task", "component of a heterogeneous job")),
         ("memory, GPUs", _resources(workload, used, some)),
+        (REQUESTS, _requests(workload)),
         (
             "nodes",
             some("more processors than requested")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.traces._delimited import read_lines, without_mark
+from gridsched.traces._slurm_options import options_of
 
 if TYPE_CHECKING:
     from gridsched.traces.sacct import AccountingLog
@@ -25,12 +26,6 @@ COMMAND_LINE = "SubmitLine"
 
 _COLUMNS = ("JobID", COMMAND_LINE, "Constraints", "ReqTRES")
 
-_FLAGS = (
-    " parsable exclusive hold H wait W quiet Q requeue no-requeue no-kill k oversubscribe s contiguous "
-    "spread-job overcommit O use-min-nodes verbose v "
-)
-"""Options of sbatch that may stand without a value before the name of a script."""
-
 
 def _has(*names: str) -> Callable[[Options], bool]:
     return lambda options: any(name in options for name in names)
@@ -42,19 +37,22 @@ def _holds(text: str, *names: str) -> Callable[[Options], bool]:
     return lambda options: any(pattern.search(options[name]) for name in names if name in options)
 
 
-LICENCES = "licences"
+SEVERAL, LICENCES, ALONE = "several partitions", "licences", "whole nodes (--exclusive)"
+LEAST, COMPONENTS = "shortest time limits (--time-min)", "component of a heterogeneous job"
+OF_SLURM = {SEVERAL: "partitions", LICENCES: "licences", ALONE: "whole_nodes", LEAST: "least_time"}
+"""What Slurm's model takes into account, and the columns of the workload that say for which jobs."""
+
 _REQUESTS: dict[str, Callable[[Options], bool]] = {
-    "several partitions": _holds(",", "p", "partition"),
+    SEVERAL: _holds(",", "p", "partition"),
     LICENCES: lambda options: _has("L", "licenses")(options) or "license/" in options.get("ReqTRES", ""),
     "features (--constraint), without the column Constraints": lambda options: (
         _has("C", "constraint")(options) and not options["Constraints"]
     ),
-    "whole nodes (--exclusive)": _has("exclusive"),
+    ALONE: _has("exclusive"),
     "named or excluded nodes": _has("w", "nodelist", "x", "exclude"),
     "ranges of numbers of nodes": _holds(r"\d-\d", "N", "nodes"),
     "tasks per node": _has("ntasks-per-node"),
-    "shortest time limits (--time-min)": _has("time-min"),
-    "limits of job arrays (%)": _holds("%", "a", "array"),
+    LEAST: _has("time-min"),
     "begin times and holds": _has("b", "begin", "H", "hold"),
     "deadlines": _has("deadline"),
     "nice values": _has("nice"),
@@ -67,7 +65,7 @@ _REQUESTS: dict[str, Callable[[Options], bool]] = {
 """What jobs may request and is not modelled, or not read of an export."""
 
 _OF_EXPORT = {
-    "component of a heterogeneous job": "heterogeneous jobs: their parts start apart",
+    COMPONENTS: "heterogeneous jobs: their parts start apart",
     "eligible after submission": "eligible later than submitted, without a known dependency",
     "reservation": "ran in reservations",
     "suspended": "suspended",
@@ -130,18 +128,3 @@ def _rows_of(path: Path) -> tuple[dict[str, int], bool]:
             asked = sum(asks(options) << place for place, asks in enumerate(_REQUESTS.values()))
             rows[of_job["JobID"]] = asked
     return rows, COMMAND_LINE in places
-
-
-def options_of(line: str) -> dict[str, str]:
-    """Options of a command line of sbatch by their names without dashes, up to the name of the script."""
-    found: dict[str, str] = {}
-    words = iter(line.split()[1:])
-    for word in words:
-        if not word.strip("-") or not word.startswith("-"):
-            break
-        if word.startswith("--"):
-            name, sign, value = word[2:].partition("=")
-        else:
-            name, sign, value = word[1], word[2:], word[2:].removeprefix("=")
-        found[name] = value if sign or f" {name} " in _FLAGS else next(words, "")
-    return found

@@ -191,8 +191,8 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
     """Jobs that something touches which is not modelled, by what it is; whether command lines are known."""
     import numpy as np
 
-    from gridsched.cli.requests import LICENCES, requests_of
-    from gridsched.systems.base import CONSTRAINT
+    from gridsched.cli.requests import OF_SLURM, requests_of
+    from gridsched.systems.base import CONSTRAINT, LICENCE
     from gridsched.traces._slurm_nodes import has_nodes, node_names
 
     assert log.accounting is not None
@@ -204,6 +204,9 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
     found, lines = requests_of(log.path, log.accounting, whole_nodes=whole)
     if site is None:
         return found, lines
+    for name, column in OF_SLURM.items():
+        if name in found and column in workload.extra:
+            found[name] &= workload.extra[column] < 0
     if site.cluster is not None:
         known = [partition.number for partition in site.cluster.partitions]
         first = site.cluster.partitions[0].label if known else ""
@@ -229,11 +232,12 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
     for name in site.not_modelled:
         if name in site.partly:
             found[f"slurm.conf: {name}"] = np.isin(workload.partition, site.partly[name])
-        elif name == "Licenses":
-            found["slurm.conf: Licenses"] = found.get(LICENCES, np.zeros(len(workload), np.bool_))
         elif name.startswith(CONSTRAINT) and workload.constraint is not None:
             number = log.names["constraint"].index(name.removeprefix(CONSTRAINT))
             found[name] = workload.constraint == number
+        elif name.startswith(LICENCE) and workload.licences is not None:
+            number = log.names["licences"].index(name.removeprefix(LICENCE))
+            found[f"{name} that slurm.conf does not have"] = workload.licences == number
     return {name: mask for name, mask in found.items() if mask.any()}, lines
 
 
@@ -262,7 +266,7 @@ def _load(touched: Mapping[str, Mask], workload: Workload) -> list[Any]:
 
 def _left(site: Site | None, log: Log) -> list[Any]:
     """What the configuration says, is not modelled and may touch any job."""
-    from gridsched.systems.base import CONSTRAINT
+    from gridsched.systems.base import CONSTRAINT, LICENCE
 
     left = (
         []
@@ -270,7 +274,7 @@ def _left(site: Site | None, log: Log) -> list[Any]:
         else [
             name
             for name in site.not_modelled
-            if name not in (*site.partly, "Licenses") and not name.startswith(CONSTRAINT)
+            if name not in site.partly and not name.startswith((CONSTRAINT, LICENCE))
         ]
     )
     return [f"Not modelled of slurm.conf and accounts, may touch any job: {', '.join(left)}."] if left else []

@@ -159,6 +159,7 @@ def told_of(
     sites: Mapping[str, Site], aside: Sequence[tuple[str, str]], setting: Setting, options: argparse.Namespace
 ) -> list[tuple[str, str]]:
     """What a simulation leaves out, with what it leaves out of the configurations."""
+    from gridsched.comparison import REQUESTS
     from gridsched.systems.base import Scheduler
 
     assumed = [
@@ -173,12 +174,15 @@ def told_of(
         "fair-share": ", and ".join(assumed),
         "memory, GPUs": _allocated(next(iter(sites.values())), setting),
         **({} if options.qos is None else {"queues, QOS": ""}),
+        REQUESTS: "",
     }
     told = [(word, known.get(word, text)) for word, text in aside]
     told += [(word, known[word]) for word in known if word not in dict(told)]
     policies = [name for name, site in sites.items() if not isinstance(site.scheduler, Scheduler)]
     if policies:
-        told.append((", ".join(policies), "on the same nodes, without Slurm's priorities, limits and passes"))
+        without = "on the same nodes, without Slurm's priorities, limits and passes"
+        asked = dict(aside).get(REQUESTS)
+        told.append((", ".join(policies), f"{without}; {asked}" if asked else without))
     left = dict.fromkeys(name for site in sites.values() for name in site.not_modelled)
     if left:
         told.append(("slurm.conf", f"not modelled: {', '.join(left)}"))

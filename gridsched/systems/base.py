@@ -205,6 +205,9 @@ class Scheduler(ABC):
 CONSTRAINT = "constraint "
 """What stands before a constraint of jobs among what is not modelled of a site."""
 
+LICENCE = "licence "
+"""The same of licences that the configuration does not have."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Site:

@@ -477,7 +477,7 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
         site = run.site
         for name, parts in pieces.items():
             shift = {"segment": segment_offset, "node": node_offset}.get(name, 0)
-            parts.append(run.pieces[name] + shift)
+            parts.append(run.pieces[name] + shift if shift else run.pieces[name])
         for name, values in asked.items():
             values[own] = run.asked[name] + (row_offset if name == "where" else 0)
         owner.append(np.full(len(site.nodes), index))
@@ -490,7 +490,9 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
         node_offset += columns
         row_offset += rows
     for name, (text, unit) in PIECES.items():
-        variables[f"piece_{name}"] = ("piece", np.concatenate(pieces[name]), text, unit)
+        parts = pieces[name]
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts)  # there may be very many
+        variables[f"piece_{name}"] = ("piece", values, text, unit)
     for name, (text, unit) in ASKED_TEXTS.items():
         variables[f"asked_{name}"] = ("job", asked[name], text, unit)
     table = np.concatenate([run.site.nodes for *_, run in runs])

@@ -15,6 +15,7 @@ from gridsched.errors import TraceError
 from gridsched.traces._delimited import LineBlock, split, without_mark
 from gridsched.traces._slurm_dependencies import is_dependency, submitted_dependency
 from gridsched.traces._slurm_nodes import is_node_list
+from gridsched.traces._slurm_options import CommandLine, asked_on
 from gridsched.traces._slurm_values import (
     leading_numbers,
     parse_duration,
@@ -60,6 +61,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "reservation": ("reservation",),
     "node_list": ("nodelist",),
     "dependency": ("dependency", "submitline"),
+    "command_line": ("submitline",),
     "executable": ("jobname",),
 }
 """What is read, and the columns of sacct that give it, the first that is there."""
@@ -67,8 +69,11 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 NAMED = ("user", "group", "partition", "queue", "constraint")
 """Columns of the workload whose numbers stand for names."""
 
-TEXTS = ("node_list", "dependency", "executable")
+TEXTS = ("node_list", "dependency", "executable", "partitions", "licences")
 """Columns of texts of any length, by number in order of first appearance; the first is that of no text."""
+
+LISTS = ("partitions", "licences")
+"""Those of them that are names of what jobs ask for."""
 
 TIMES = ("submit", "eligible", "start", "end")
 _NUMBERS = ("elapsed_seconds", "limit_minutes", "cpus", "requested_cpus", "nodes", "requested_nodes")
@@ -78,6 +83,8 @@ _LONGEST_IDENTIFIER = 64
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _RESERVED = " .,:+-_%()[]"
 """Characters that stand in times, durations and job numbers, and cannot delimit them."""
+
+_LICENCE = re.compile(rb"license/([^,]+)")
 
 STEPS = "step of a job"
 HEADERS = "repeated header"
@@ -176,6 +183,7 @@ class AccountingTable:
         if "reservation" in self._places:
             self._append("reservation", block.filled(self._places["reservation"]))
         self._add_texts(block)
+        self._add_command_lines(block)
 
     def _read_header(self, line: int, text: bytes) -> tuple[int, bytes]:
         """Learn the columns; what comes behind their line."""
@@ -333,6 +341,27 @@ class AccountingTable:
             if bad:
                 self._check(block, key, np.array([text in bad for text in texts]), problem)
             self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
+
+    def _add_command_lines(self, block: LineBlock) -> None:
+        """What jobs ask for on their command lines; licences may be among their resources instead."""
+        lines, held = self._places.get("command_line"), self._places.get("resources")
+        rows = range(len(block))
+        if lines is None and held is None:
+            return
+        asked = [asked_on(block.field(row, lines)) if lines is not None else CommandLine() for row in rows]
+        licences = [each.licences for each in asked]
+        if held is not None:
+            for row in np.flatnonzero(block.contains(held, b"license/")).tolist():
+                licences[row] = b",".join(_LICENCE.findall(block.field(row, held)))
+        for key, texts in (("partitions", [each.partitions for each in asked]), ("licences", licences)):
+            known = self._codes.setdefault(key, {b"": 0})
+            self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
+        for key, values in (
+            ("tasks", [each.tasks for each in asked]),
+            ("least", [each.least for each in asked]),
+            ("exclusive", [each.exclusive for each in asked]),
+        ):
+            self._append(key, np.array(values, np.int64))
 
     def _check(self, block: LineBlock, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
         if not wrong.any():

@@ -158,6 +158,21 @@ def parse_duration(text: str) -> int | None:
     return ((24 * days + hours) * 60 + minutes) * 60 + seconds
 
 
+_TIME_LIMIT = re.compile(
+    r"(?:(\d{1,6})-(\d{1,6})(?::(\d{1,6})(?::(\d+))?)?|(?:(\d{1,6}):)??(\d{1,6})(?::(\d+))?)"
+)
+
+
+def parse_time_limit(text: str) -> int:
+    """Seconds, in whole minutes, of a limit as sbatch takes it: 90 (minutes), 1:30:00 or 1-12; 0 for none."""
+    match = _TIME_LIMIT.fullmatch(text.strip())
+    if not match:
+        return 0
+    day, of_day, minute, second, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    total = ((24 * day + of_day + hours) * 60 + minute + minutes) * 60 + second + seconds
+    return -(-total // 60) * 60
+
+
 def parse_number(text: str) -> int | None:
     """Whole number; -1 without one, None for what is none."""
     if text.strip().lower() in _NO_LIMIT:

@@ -91,7 +91,7 @@ def _extra_columns(workloads: Sequence[Workload], shifts: Sequence[int]) -> dict
                 )
             values = np.full(len(workload), UNKNOWN) if column is None else column
             moved = values + shift if name in TIMES else values
-            if name == "array":
+            if name in ("array", "component_of"):
                 # those of two logs are not the same ones
                 moved = values + 1 + max((int(part.max(initial=-1)) for part in parts), default=-1)
             parts.append(np.where(values == UNKNOWN, UNKNOWN, moved))

@@ -8,7 +8,11 @@ out, and all is counted. Conventions:
 - *Jobs cancelled before they started* are left out, or wait until their End (`cancelled="wait"`). They have
   the status 5, no run time, and a wait until then; `gridsched.clean` gives them a run time.
 - *Dependencies* are those of the column Dependency, else what the command line of SubmitLine asks for.
-- *Heterogeneous jobs*: each component (`123+1`) is a job; that they start together is lost.
+- *Heterogeneous jobs*: each component (`123+1`) is a job; `component_of` says which belong together.
+- *Command lines* (SubmitLine) say in which partitions a job might run (`-p a,b`), how many tasks of its
+  array at once (`%4`), and whether it asked for whole nodes (`--exclusive`), for a shorter time limit
+  (`--time-min`) or for licences, which ReqTRES may have too. A list of partitions without the one in which
+  the job ran is left aside.
 - *Requeued jobs*: each run is a job of its own, submitted when it was put back (`--duplicates` shows all).
 - *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
 - *Memory, GPUs and nodes* are those of AllocTRES, or of ReqTRES where a line has no AllocTRES; memory is
@@ -37,12 +41,13 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._delimited import read_lines, without_mark
-from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, WAITING_TASKS, AccountingTable
+from gridsched.traces._sacct_table import COMMAND, LISTS, NAMED, TIMES, WAITING_TASKS, AccountingTable
 from gridsched.traces._slurm_dependencies import circle, dependencies_of
 from gridsched.traces._slurm_nodes import has_nodes
 from gridsched.traces._slurm_values import (
     UNKNOWN_TIME,
     SlurmTimes,
+    leading_numbers,
     per_processor,
     to_unix,
     unique_numbers,
@@ -85,7 +90,7 @@ class AccountingLog:
         `names`, and so are constraints.
     names : mapping of str to tuple of str
         Names of "user", "group", "queue", "partition" and "constraint" by number; empty where there is no
-        such column.
+        such column. Also lists of "partitions" and "licences", where jobs ask for some.
     identifiers : bytes[n]
         Job ID of each job as sacct writes it, like 123_4.
     flags : mapping of str to bool[n]
@@ -428,6 +433,7 @@ class Records:
         status = np.where(gave_up, CANCELLED, by_state[self._columns["state"]])
         named: dict[str, Any] = {key: self._get(key, UNKNOWN)[jobs] for key in NAMED}
         named["constraint"] = self._constraints(jobs)
+        named |= self._requests(jobs)
         if gave_up[jobs].any():
             named["gives_up_time"] = np.where(gave_up, self._end - origin, UNKNOWN)[jobs]
         workload = Workload(
@@ -457,7 +463,8 @@ class Records:
             workload = self._with_dependencies(workload, jobs, file)
         return AccountingLog(
             workload=workload,
-            names={key: self._names.get(key, ()) for key in NAMED},
+            names={key: self._names.get(key, ()) for key in NAMED}
+            | {key: self._names[key] for key in LISTS if named.get(key) is not None},
             identifiers=self._columns["identifier"][jobs],
             flags=flags,
             suspended=self._suspended[jobs],
@@ -477,6 +484,27 @@ class Records:
         codes = self._get("constraint", UNKNOWN)[jobs]
         codes = np.where(np.isin(codes, empty), UNKNOWN, codes)
         return codes if (codes >= 0).any() else None
+
+    def _requests(self, jobs: NDArray[np.int64]) -> dict[str, Any]:
+        """Columns of what command lines and job IDs tell, those that say something of any job."""
+        base, _ = leading_numbers(self._columns["identifier"])
+        tasks, parts = self._columns["array task"], self._columns["component"]
+        asked = {name: self._get(name, 0) for name in ("tasks", "least", "exclusive", *LISTS)}
+        columns = {
+            "array": np.where(tasks, base, UNKNOWN),
+            "array_limit": np.where(tasks & (asked["tasks"] > 0), asked["tasks"], UNKNOWN),
+            "component_of": np.where(parts, base, UNKNOWN),
+            "whole_nodes": np.where(asked["exclusive"] > 0, 1, UNKNOWN),
+            "least_time": np.where(asked["least"] > 0, asked["least"], UNKNOWN),
+            **{name: np.where(asked[name] > 0, asked[name], UNKNOWN) for name in LISTS},
+        }
+        lists, names = self._names.get("partitions", ()), self._names.get("partition", ())
+        ran = self._get("partition", UNKNOWN)
+        for code in np.unique(columns["partitions"][columns["partitions"] >= 0]).tolist():
+            listed = [number for number, name in enumerate(names) if name in lists[code].split(",")]
+            columns["partitions"][(columns["partitions"] == code) & ~np.isin(ran, listed)] = UNKNOWN
+        known = {name: column[jobs] for name, column in columns.items()}
+        return {name: column for name, column in known.items() if (column >= 0).any()}
 
     def _node_list(self) -> NDArray[np.int64]:
         """Index of the list of nodes of each line; -1 where it names none."""

@@ -16,8 +16,8 @@ Integers = NDArray[np.int64]
 _WHOLE = 1000
 _REJECTED = 1
 _DRAINED = 2
-_LIMITS = ("over a limit of its partition", "over a limit of its group")
-"""Reasons to reject jobs that would fit on the nodes."""
+_TOO_LARGE = "rejected: larger than the nodes that it may use"
+"""The reason to reject jobs that would not fit on the nodes; other ones are limits."""
 
 
 def node_violations(run: xr.Dataset) -> list[str]:
@@ -39,7 +39,8 @@ def node_violations(run: xr.Dataset) -> list[str]:
         A run with the variables piece_*, node_*, asked_*, outage_*, fate.
     """
     v = {str(name): run[name].to_numpy() for name in run.variables}
-    limited = sum(int(run.attrs.get(f"rejected: {reason}", 0)) for reason in _LIMITS)
+    rejected = {str(name): count for name, count in run.attrs.items() if str(name).startswith("rejected: ")}
+    limited = sum(int(count) for reason, count in rejected.items() if reason != _TOO_LARGE)
     rules: tuple[Callable[[dict[str, NDArray[Any]]], Iterator[str]], ...] = (
         _pieces_make_segments,
         _units,

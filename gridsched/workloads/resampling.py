@@ -318,11 +318,12 @@ def assembled(workload: Workload, found: Histories, placed: NDArray[Any], weeks:
 
 
 def _moved(moved: Workload, delta: Integers, part: Integers) -> dict[str, Any]:
-    """Further columns: times by the new clock, arrays of each history apart."""
+    """Further columns: times by the new clock, arrays and heterogeneous jobs of each history apart."""
     columns = moved.moved_times(delta)
-    if moved.array is not None:
-        _, number = np.unique(np.stack([part, moved.array]), axis=1, return_inverse=True)
-        columns["array"] = np.where(moved.array == UNKNOWN, UNKNOWN, number.reshape(-1))
+    for name in ("array", "component_of"):
+        if (column := moved.extra.get(name)) is not None:
+            _, number = np.unique(np.stack([part, column]), axis=1, return_inverse=True)
+            columns[name] = np.where(column == UNKNOWN, UNKNOWN, number.reshape(-1))
     return columns
 
 

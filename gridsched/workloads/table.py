@@ -54,6 +54,11 @@ EXTRA_FIELDS: tuple[str, ...] = (
     "constraint",
     "array",
     "array_limit",
+    "partitions",
+    "licences",
+    "whole_nodes",
+    "least_time",
+    "component_of",
     "nice",
     *NOTICES,
     "recorded_submit",
@@ -113,6 +118,17 @@ class Workload:
         Number of the job array that each job is a task of; -1 for none.
     array_limit : int64[n], optional
         Most tasks of its array that may run at once, the same for all of one array; -1 for any number.
+    partitions : int64[n], optional
+        Number of the list of partitions in any of which each job may run, see `read_slurm_site`; -1 for its
+        partition alone.
+    licences : int64[n], optional
+        Number of the licences that each job holds while it runs, see `read_slurm_site`; -1 for none.
+    whole_nodes : int64[n], optional
+        1 for jobs whose nodes run nothing else (`--exclusive` of Slurm); -1 for the others.
+    least_time : int64[n], optional
+        Shortest time limit [s] with which each job may start (`--time-min` of Slurm); -1 for its own limit.
+    component_of : int64[n], optional
+        Number of the heterogeneous job of which each is a component; -1 for none.
     nice : int64[n], optional
         What each job takes off its priority where there are priorities (`--nice` of Slurm); -1 for nothing.
     response_limit : int64[n], optional
@@ -170,6 +186,11 @@ class Workload:
     constraint: NDArray[Any] | None = None
     array: NDArray[Any] | None = None
     array_limit: NDArray[Any] | None = None
+    partitions: NDArray[Any] | None = None
+    licences: NDArray[Any] | None = None
+    whole_nodes: NDArray[Any] | None = None
+    least_time: NDArray[Any] | None = None
+    component_of: NDArray[Any] | None = None
     nice: NDArray[Any] | None = None
     response_limit: NDArray[Any] | None = None
     returns_at: NDArray[Any] | None = None

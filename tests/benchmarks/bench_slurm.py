@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 
 import numpy as np
@@ -32,6 +33,50 @@ def jobs_at(load: float, jobs: int = JOBS) -> Workload:
         requested_time=np.minimum((run * random.uniform(1, 4, jobs)).astype(np.int64) + 60, 172_800),
         requested_processors=nodes,
     )
+
+
+SITE_JOBS, SITE_NODES, SITE_LOAD = 600_000, 5_860, 0.8
+MAX_SITE_SECONDS, MAX_SITE_GIGABYTES = 600.0, 8.0
+_LIMITS = np.array([30, 60, 120, 240, 480, 720, 1440, 2880]) * 60
+
+
+def jobs_of_site(jobs: int = SITE_JOBS, nodes: int = SITE_NODES, load: float = SITE_LOAD) -> Workload:
+    """Jobs like those of a large site.
+
+    Half of them have up to three nodes, one in a hundred 200 and more; users round limits up, and submit
+    three times as much in the afternoon as at night.
+    """
+    random = np.random.default_rng(11)
+    run = np.clip(np.ceil(random.lognormal(np.log(1200), 1.7, jobs)), 1, 172_800).astype(np.int64)
+    size = np.clip(np.ceil(random.lognormal(np.log(2.5), 1.9, jobs)), 1, nodes // 2).astype(np.int64)
+    wanted = np.minimum(run * random.uniform(1, 4, jobs), _LIMITS[-1])
+    length = float((run * size).sum()) / (load * nodes)
+    hours = np.arange(int(length // 3600) + 1)
+    weight = 1 + 0.5 * np.sin((hours % 24 - 9) * np.pi / 12)
+    hour = np.sort(random.choice(hours, jobs, p=weight / weight.sum()))
+    return Workload(
+        name="site",
+        submit_time=np.sort(hour * 3600 + random.integers(0, 3600, jobs)),
+        run_time=run,
+        requested_time=_LIMITS[np.searchsorted(_LIMITS, wanted)],
+        requested_processors=size,
+        user=random.zipf(1.6, jobs).clip(1, 800),
+    )
+
+
+def test_slurm_of_a_large_site(table: Table) -> None:
+    scheduler, cluster = Slurm(select_type="linear"), Cluster(processors=SITE_NODES)
+    simulate(jobs_of_site(100), cluster, scheduler)
+    workload = jobs_of_site()
+    before = time.process_time()
+    run = simulate(workload, cluster, scheduler)
+    seconds = time.process_time() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    wait = float((run["start_time"] - run["submit_time"]).mean())
+    what = f"Slurm, {SITE_JOBS:,} jobs of a site on {SITE_NODES:,} nodes, mean wait {wait / 60:.0f} min"
+    shown = f"{seconds:.0f} s, {SITE_JOBS / seconds:,.0f} jobs/s, {peak:.1f} GiB"
+    table.add_target(what, shown, value=seconds, at_most=MAX_SITE_SECONDS, unit=" s")
+    assert peak <= MAX_SITE_GIGABYTES
 
 
 @pytest.mark.parametrize("load", [0.7, 0.8])

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridsched.cli.requests import options_of
+from gridsched.traces._slurm_options import options_of
 from tests.support.logs import row
 from tests.traces.test_sacct import COLUMNS, export, line
 
 CONF = """\
 SelectType=select/cons_tres
-Licenses=matlab:2
+Licenses=fluent:2
 NodeName=n[1-4] CPUs=4 Weight=2 CoreSpecCount=1
 PartitionName=batch Nodes=n[1-4] Default=YES
 PartitionName=fat Nodes=n[1-2] PriorityTier=2 LLN=YES
@@ -41,7 +41,7 @@ Backfilling stats
 """
 REQUESTS = [
     "sbatch job.sh -L no-option-of-sbatch",
-    "sbatch -p batch,fat --parsable job.sh",
+    "sbatch -p batch,fat --ntasks-per-node=2 --parsable job.sh",
     "sbatch --licenses=matlab:1 job.sh",
     "sbatch --exclusive -Cfast -a 0-9%3 job.sh",
 ]
@@ -135,12 +135,9 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         "sshare": ["usage", "of", "1"],
         "squeue": ["1", "lines", "of", "running"],
         "sdiag": ["120", "backfill", "passes", "0.002", "s"],
-        "several partitions": ["6", "25.0%"],
-        "licences": ["6", "25.0%"],
-        "slurm.conf: Licenses": ["6", "25.0%"],
-        "whole nodes (--exclusive)": ["6", "25.0%"],
+        "licence matlab:1 that slurm.conf does not have": ["6", "25.0%"],
+        "tasks per node": ["6", "25.0%"],
         "features (--constraint) without the column Constraints": ["6", "25.0%"],
-        "limits of job arrays (%)": ["6", "25.0%"],
         "slurm.conf: PartitionName lln": ["1", "4.2%"],
         "ran on nodes that slurm.conf does not have": ["1", "4.2%"],
         "partitions that slurm.conf does not have: taken as batch": ["1", "4.2%"],
@@ -153,8 +150,10 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
     assert "Not given" not in text
     assert "may touch any job: NodeName corespeccount." in text
     work = sum(10 * [2, 16, 4][number % 3] for number in range(1, 25))
-    several = sum(10 * [2, 16, 4][number % 3] for number in range(1, 25) if number % 4 == 1)
-    assert row(text, "several partitions")[2:] == [f"{several / 60:.1f}", f"{several / work:.1%}"]
+    some = sum(10 * [2, 16, 4][number % 3] for number in range(1, 25) if number % 4 == 1)
+    assert row(text, "tasks per node")[2:] == [f"{some / 60:.1f}", f"{some / work:.1%}"]
+    for modelled in ("several partitions", "whole nodes", "limits of job arrays", "licences "):
+        assert f"\n{modelled}" not in text
 
 
 def test_what_is_not_given_is_said(site: Path, printed: Callable[..., str]) -> None:

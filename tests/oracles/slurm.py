@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """A job: parts of equal size on `nodes` nodes."""
+    """A job: parts of equal size on `nodes` nodes of its partition, or of one of `others`."""
 
     submit: int
     run: int
@@ -26,6 +26,8 @@ class Job(NamedTuple):
     factor: float = 1.0
     features: int = 0
     licences: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    least: int = 0
 
 
 class Node(NamedTuple):
@@ -120,6 +122,10 @@ class Cluster:
     linear: bool = False
     featured: list[set[int]] = field(default_factory=list)
     licences: tuple[int, ...] = ()
+    one_plan: bool = False
+    # groups for which jobs count that run in each partition, and what its jobs have more of priority
+    groups: list[tuple[int, ...]] = field(default_factory=list)
+    bonus: list[float] = field(default_factory=list)
 
 
 class Started(NamedTuple):
@@ -156,17 +162,59 @@ class Controller:
         self.seen: set[int] = set()
         # passes that changed what the controller notes of jobs
         self.noted: list[int] = []
+        # jobs once for each of their partitions; the one of those that each job is looked at in, or runs in
+        self.rows = [(j, job.partition) for j, job in enumerate(jobs)]
+        self.rows += [(j, partition) for j, job in enumerate(jobs) for partition in job.others]
+        self.row = {j: j for j in range(len(jobs))}
+        self.first = dict(self.row)
+        # how long each has to run, where the last pass looked at it or it runs
+        self.span = {j: job.limit for j, job in enumerate(jobs)}
+        self.killing: set[int] = set()
+        self.planned: set[int] = set()
+
+    def look_at(self, row: int) -> int:
+        """Look at a job in a partition; the job."""
+        j = self.rows[row][0]
+        self.row[j] = row
+        return j
+
+    def partition(self, j: int) -> int:
+        """The partition that a job is looked at in, or runs in."""
+        return self.rows[self.row[j]][1]
+
+    def groups(self, j: int) -> tuple[int, ...]:
+        """Groups for which a job counts."""
+        return (
+            *self.jobs[j].groups,
+            *(self.cluster.groups[self.partition(j)] if self.cluster.groups else ()),
+        )
+
+    def priority(self, row: int) -> float:
+        """Priority of a job in a partition."""
+        j, partition = self.rows[row]
+        return self.jobs[j].priority + (self.cluster.bonus[partition] if self.cluster.bonus else 0.0)
+
+    def is_elsewhere(self, j: int, now: int) -> bool:
+        """Whether a job started, was killed again, or has others killed, in another of its partitions."""
+        return j in self.started or j in self.killing or j in self.over or self.begin[j] >= now
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
-        """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
+        """Have all passes: instants and kinds: 0 the main loop, 1 backfilling, 2 the main loop to a depth."""
         for now, kind in passes:
             self.advance(now)
             for j in range(len(self.jobs)):
                 if self.jobs[j].submit < now and j not in self.seen:
                     self.seen.add(j)
-                    self.unmark(self.cluster.partitions[self.jobs[j].partition])
-                    self.mark(j, self.suits(j))
-            (self.backfill if kind else self.main)(now)
+                    for row, (k, _) in enumerate(self.rows):
+                        if k == j:
+                            self.look_at(row)
+                            self.unmark(self.cluster.partitions[self.partition(j)])
+                            self.mark(j, self.suits(j))
+            self.killing, self.planned = set(), set()
+            if kind == 1:
+                self.backfill(now)
+            else:
+                self.main(now, self.cluster.depth if kind == 2 else 0)
             self.wake(now)
         return self.started
 
@@ -273,7 +321,7 @@ class Controller:
         return [
             each
             for each in self.cluster.reservations
-            if each.known < now <= each.end and each.begin < moment + self.jobs[j].limit and each.end > moment
+            if each.known < now <= each.end and each.begin < moment + self.span[j] and each.end > moment
         ]
 
     def reserved(self, j: int, now: int, moment: int) -> set[int]:
@@ -282,7 +330,7 @@ class Controller:
 
     def of_all(self, j: int, now: int, moment: int) -> list[int]:
         """Ends of hindering reservations that have all nodes of the partition of a job."""
-        partition = self.cluster.partitions[self.jobs[j].partition]
+        partition = self.cluster.partitions[self.partition(j)]
         return [each.end for each in self.hindering(j, now, moment) if partition <= each.nodes]
 
     # --- what there is at an instant --------------------------------------------------------------
@@ -294,24 +342,33 @@ class Controller:
 
     def must_end(self, j: int) -> int:
         """When a running job has to end."""
-        return self.started[j].time + self.jobs[j].limit + self.slept[j]
+        return self.started[j].time + self.span[j] + self.slept[j]
 
     def waiting(self, now: int) -> list[int]:
-        """Jobs that wait, by tier, priority and number."""
+        """Jobs that wait, once for each of their partitions: by tier, priority, number, and last run."""
         there = [
-            j
-            for j in range(len(self.jobs))
+            row
+            for row, (j, _) in enumerate(self.rows)
             if self.begin[j] < now and j not in self.started and j not in self.over
         ]
-        tiers = self.cluster.tiers
-        return sorted(there, key=lambda j: (-tiers[self.jobs[j].partition], -self.jobs[j].priority, j))
+        tiers, rows = self.cluster.tiers, self.rows
+        return sorted(
+            there,
+            key=lambda row: (
+                -tiers[rows[row][1]],
+                -self.priority(row),
+                rows[row][0],
+                row != self.first[rows[row][0]],
+                row,
+            ),
+        )
 
     def over_limit(self, j: int, now: int) -> bool:
         """Whether a group or the array of the job has too much running."""
         if self.tasks(j, now) + 1 > self.most_tasks(j):
             return True
-        for group in self.jobs[j].groups:
-            members = [self.jobs[k] for k in self.running(now) if group in self.jobs[k].groups]
+        for group in self.groups(j):
+            members = [self.jobs[k] for k in self.running(now) if group in self.groups(k)]
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
             limit = self.cluster.limits[group]
             if len(members) + 1 > limit.jobs or cores > limit.cores:
@@ -362,7 +419,7 @@ class Controller:
 
     def suits(self, j: int) -> set[int]:
         """Nodes of its partition that could hold a part of a job if nothing else ran."""
-        there = {node for node in self.cluster.partitions[self.jobs[j].partition] if self.fits(j, node, [])}
+        there = {node for node in self.cluster.partitions[self.partition(j)] if self.fits(j, node, [])}
         return there & self.cluster.featured[self.jobs[j].features] if self.cluster.featured else there
 
     def unmark(self, nodes: set[int]) -> None:
@@ -382,6 +439,7 @@ class Controller:
     def start(self, j: int, now: int, by: int, nodes: list[int]) -> None:
         """Start a job."""
         self.started[j] = Started(now, by, nodes)
+        self.first[j] = self.row[j]
         if self.jobs[j].array >= 0 and j not in self.split:
             # the tasks that are left get a new record
             self.split.add(j)
@@ -403,7 +461,7 @@ class Controller:
         rules = self.cluster.rules
         if rules is None:
             return
-        for j in sorted(self.asleep, key=lambda j: (-rules.level[j], self.records[j])):
+        for j in sorted(self.asleep, key=lambda j: (-rules.level[self.row[j]], self.records[j])):
             awake = [k for k in self.running(now) if k not in self.asleep]
             free = True
             for node in self.started[j].nodes:
@@ -422,21 +480,24 @@ class Controller:
         found = []
         for k in self.running(now):
             ran = now - self.started[k].time
-            if rules.way[k] == "keep" or (rules.group[j], rules.group[k]) not in rules.may:
+            if (
+                rules.way[self.row[k]] == "keep"
+                or (rules.group[self.row[j]], rules.group[self.row[k]]) not in rules.may
+            ):
                 continue
-            if rules.way[k] != "suspend" and ran < rules.exempt[k]:
+            if rules.way[self.row[k]] != "suspend" and ran < rules.exempt[self.row[k]]:
                 continue
-            if set(self.started[k].nodes) & self.cluster.partitions[self.jobs[j].partition]:
+            if set(self.started[k].nodes) & self.cluster.partitions[self.partition(j)]:
                 found.append(k)
         if rules.youngest:
             return sorted(found, key=lambda k: (-self.started[k].time, self.records[k]))
-        return sorted(found, key=lambda k: (rules.level[k], self.jobs[k].nodes, self.records[k]))
+        return sorted(found, key=lambda k: (rules.level[self.row[k]], self.jobs[k].nodes, self.records[k]))
 
     def without(self, j: int, usable: set[int], now: int, out: list[int]) -> list[int] | None:
         """Nodes of a job if some running jobs were out of its way."""
         rules = self.cluster.rules
         assert rules is not None
-        self.ghosts = {k for k in out if rules.way[k] == "suspend"}
+        self.ghosts = {k for k in out if rules.way[self.row[k]] == "suspend"}
         on = [k for k in self.running(now) if k not in out or k in self.ghosts]
         nodes = self.pick(j, usable, on)
         self.ghosts = set()
@@ -458,7 +519,7 @@ class Controller:
                 nodes = None
                 for count, k in enumerate(queue, 1):
                     nodes = self.without(j, usable, now, queue[:count])
-                    sleep = {each for each in queue[:count] if rules.way[each] == "suspend"}
+                    sleep = {each for each in queue[:count] if rules.way[self.row[each]] == "suspend"}
                     away = set(queue[:count]) - sleep
                     on_them = [each for each in self.running(now) if each not in away]
                     self.ghosts = sleep
@@ -479,21 +540,21 @@ class Controller:
                     continue
                 if nodes is not None:
                     hit = [k for k in queue if on(nodes, k)]
-                    dead = [k for k in hit if rules.way[k] != "suspend"]
+                    dead = [k for k in hit if rules.way[self.row[k]] != "suspend"]
                     return nodes, dead or [k for k in hit if k not in self.asleep]
             return None
-        sleepers = [k for k in queue if rules.way[k] == "suspend"]
-        levels = sorted({rules.level[k] for k in sleepers}, reverse=True)
+        sleepers = [k for k in queue if rules.way[self.row[k]] == "suspend"]
+        levels = sorted({rules.level[self.row[k]] for k in sleepers}, reverse=True)
         nodes = self.without(j, usable, now, sleepers)
         if nodes is not None and sleepers:
             for level in levels:
-                fewer = [k for k in sleepers if rules.level[k] < level]
+                fewer = [k for k in sleepers if rules.level[self.row[k]] < level]
                 other = self.without(j, usable, now, fewer)
                 if other is None:
                     break
                 sleepers, nodes = fewer, other
             return nodes, self.put_to_sleep(j, nodes, sleepers, now)
-        mortal = [k for k in queue if rules.way[k] != "suspend"]
+        mortal = [k for k in queue if rules.way[self.row[k]] != "suspend"]
         passes, total = 0, len(queue)
         order = list(queue)
         while mortal:
@@ -544,7 +605,7 @@ class Controller:
         if rules is None or found is None:
             return None
         nodes, victims = found
-        if not victims or rules.way[victims[0]] == "suspend":
+        if not victims or rules.way[self.row[victims[0]]] == "suspend":
             for k in victims:
                 self.asleep[k] = now
                 self.given_way.append((k, j, now))
@@ -552,11 +613,12 @@ class Controller:
         if now < self.again.get(j, 0):
             return None
         self.again[j] = now + rules.patience
+        self.killing.add(j)
         for k in victims:
             self.given_way.append((k, j, now))
             self.leaving |= set(self.started[k].nodes)
             self.stop(k)
-            if rules.way[k] == "cancel":
+            if rules.way[self.row[k]] == "cancel":
                 self.over.add(k)
             self.begin[k] = now + rules.hold + 1
         return None
@@ -606,7 +668,7 @@ class Controller:
             return left.cores
 
         def worth(run: list[int]) -> int:
-            if job.whole:
+            if self.cluster.linear:
                 return len(run)
             return job.cores * len(run) if job.gpus else sum(map(free, run))
 
@@ -616,7 +678,7 @@ class Controller:
             light = [run for run in runs if order(run[0]) == min(order(each[0]) for each in runs)]
             enough = [run for run in light if len(run) >= need]
             best = min(enough, key=worth) if enough else max(light, key=worth)
-            if need == 1 and not job.whole and not job.gpus:
+            if need == 1 and not self.cluster.linear and not job.gpus:
                 chosen.append(min(best, key=free))
             else:
                 chosen += best[:need]
@@ -625,27 +687,38 @@ class Controller:
 
     # --- passes -----------------------------------------------------------------------------------
 
-    def main(self, now: int) -> None:
+    def main(self, now: int, most: int) -> None:
         """The first job of a partition that does not fit closes it and takes its nodes from the others."""
         cluster = self.cluster
         self.leaving = set()
         closed: set[int] = set()
         lost: set[int] = set()
         looked: dict[int, int] = {}
-        count = 0
-        for k, j in enumerate(self.waiting(now)):
-            if cluster.depth and k >= cluster.depth:
-                return
+        rejected: set[tuple[int, int]] = set()
+        count = depth = 0
+        for row in self.waiting(now):
             if cluster.most_started and count >= cluster.most_started:
                 return
-            p = self.jobs[j].partition
+            j = self.rows[row][0]
+            if self.is_elsewhere(j, now):
+                continue
+            self.look_at(row)
+            self.span[j] = self.jobs[j].limit
+            p, array = self.partition(j), self.jobs[j].array
+            if (array, p) in rejected:
+                continue
+            if array >= 0:
+                rejected.add((array, p))
+            looked[p] = looked.get(p, 0) + 1
+            if cluster.partition_depth and looked[p] > cluster.partition_depth:
+                continue
+            depth += 1
+            if most and depth > most:
+                return
             if p in closed:
                 self.noted.append(now)
                 continue
-            looked[p] = looked.get(p, 0) + 1
-            if (cluster.partition_depth and looked[p] > cluster.partition_depth) or self.over_limit(j, now):
-                continue
-            if not self.has_licences(j, now):
+            if self.over_limit(j, now) or not self.has_licences(j, now):
                 continue
             self.unmark(cluster.partitions[p])
             if self.of_all(j, now, now):
@@ -661,12 +734,14 @@ class Controller:
                     lost |= cluster.partitions[p]
             else:
                 self.start(j, now, 0, nodes)
+                rejected.discard((array, p))
                 count += 1
 
     def gets_plan(self, j: int, now: int) -> bool:
         """Whether nodes are kept for a job that cannot start."""
         cluster = self.cluster
-        return self.jobs[j].priority >= cluster.least_priority and now - self.begin[j] >= cluster.least_age
+        enough = self.priority(self.row[j]) >= cluster.least_priority
+        return enough and now - self.begin[j] >= cluster.least_age
 
     def backfill(self, now: int) -> None:
         """Each job starts or is planned, such that it delays no plan before it."""
@@ -678,29 +753,31 @@ class Controller:
         stretches: list[tuple[int, int, set[int]]] = [(begin, end, self.up(now))]
         of_user: dict[int, int] = {}
         of_partition: dict[int, int] = {}
-        of_array: dict[int, int] = {}
-        rejected: set[int] = set()
+        of_array: dict[tuple[int, int], int] = {}
+        rejected: set[tuple[int, int]] = set()
         tests = count = 0
-        for j in self.waiting(now):
-            job = self.jobs[j]
+        for row in self.waiting(now):
             if cluster.tests and tests >= cluster.tests:
                 return
+            j = self.rows[row][0]
+            if self.is_elsewhere(j, now):
+                continue
+            self.look_at(row)
+            self.span[j] = self.jobs[j].least or self.jobs[j].limit
+            job, p = self.jobs[j], self.partition(j)
             if self.over_limit(j, now):
                 continue
-            if (
-                cluster.tests_of_partition
-                and of_partition.get(job.partition, 0) >= cluster.tests_of_partition
-            ):
+            if cluster.tests_of_partition and of_partition.get(p, 0) >= cluster.tests_of_partition:
                 continue
             if cluster.tests_of_user and of_user.get(job.user, 0) >= cluster.tests_of_user:
                 continue
-            if job.array in rejected:
+            if (job.array, p) in rejected:
                 continue
-            planned = of_array.get(job.array, 0)
+            planned = of_array.get((job.array, p), 0)
             if planned >= cluster.plans_of_array:
                 continue
             tests += 1
-            of_partition[job.partition] = of_partition.get(job.partition, 0) + 1
+            of_partition[p] = of_partition.get(p, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
             before = stretches
             stretches = self.test(j, now, stretches) if self.has_licences(j, now) else stretches
@@ -708,9 +785,9 @@ class Controller:
                 return
             if job.array >= 0 and j not in self.started:
                 if stretches is before:
-                    rejected.add(job.array)
+                    rejected.add((job.array, p))
                 else:
-                    of_array[job.array] = planned + 1
+                    of_array[job.array, p] = planned + 1
             if j in self.started:
                 count += 1
                 if cluster.most_backfilled and count >= cluster.most_backfilled:
@@ -721,7 +798,7 @@ class Controller:
     ) -> list[tuple[int, int, set[int]]]:
         """Start or plan a job; the stretches with its plan."""
         job, cluster = self.jobs[j], self.cluster
-        no_plan = not self.gets_plan(j, now)
+        no_plan = not self.gets_plan(j, now) or (cluster.one_plan and j in self.planned)
         moment = now
         while True:
             while ends := self.of_all(j, now, moment):
@@ -761,7 +838,7 @@ class Controller:
                 return stretches
             unit = cluster.resolution
             first = begin // unit * unit
-            last = max((begin + job.limit) // unit * unit, first + unit)
+            last = max((begin + self.span[j]) // unit * unit, first + unit)
             if begin > now and any(
                 e > first and b < last and not set(nodes) <= free for b, e, free in stretches
             ):
@@ -769,6 +846,7 @@ class Controller:
                 continue
             if self.over_limit(j, now):
                 return stretches
+            self.planned.add(j)
             size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
             self.full = self.made >= size
             self.made += cuts(stretches, first, last)
@@ -778,7 +856,7 @@ class Controller:
         self, j: int, now: int, moment: int, stretches: list[tuple[int, int, set[int]]]
     ) -> tuple[set[int], int | None]:
         """Nodes that no plan has from a moment on until the job would end, and when to try again."""
-        partition = self.cluster.partitions[self.jobs[j].partition]
+        partition = self.cluster.partitions[self.partition(j)]
         suits = (partition & self.up(now)) - self.reserved(j, now, moment)
         usable, later = set(suits), None
         for k, (begin, end, free) in enumerate(stretches):
@@ -788,10 +866,10 @@ class Controller:
                 following = suits & stretches[k + 1][2]
                 if not following <= usable & free:
                     later = end
-            if begin > moment + self.jobs[j].limit:
+            if begin > moment + self.span[j]:
                 break
             usable &= free
-        if self.reserved(j, now, moment) & self.cluster.partitions[self.jobs[j].partition]:
+        if self.reserved(j, now, moment) & self.cluster.partitions[self.partition(j)]:
             known = [each.end for each in self.cluster.reservations if each.known < now <= each.end]
             unit = self.cluster.resolution
             reopened = -(-min(end for end in known if end >= moment) // unit) * unit + 1
@@ -801,7 +879,6 @@ class Controller:
 
     def earliest(self, j: int, usable: set[int], now: int, now_only: bool) -> tuple[int, list[int]] | None:
         """When a job could start on usable nodes if no other came, and where."""
-        job = self.jobs[j]
         left = self.running(now)
         nodes = self.pick(j, usable, left)
         aside = [] if nodes is not None else self.candidates(j, now)
@@ -813,10 +890,12 @@ class Controller:
             return None
         left = [k for k in left if k not in aside]
         ghosts = [
-            k for k in aside if self.cluster.rules is not None and self.cluster.rules.way[k] == "suspend"
+            k
+            for k in aside
+            if self.cluster.rules is not None and self.cluster.rules.way[self.row[k]] == "suspend"
         ]
         ends = {k: self.must_end(k) for k in left}
-        if job.whole:
+        if self.cluster.linear:
             while left:
                 k = left.pop(0)
                 self.ghosts = set(ghosts)

@@ -170,6 +170,10 @@ class SlurmPartition:
         Treatment of its preempted jobs; by default what the cluster says.
     quality : str
         Quality of service whose limits its jobs are held to, empty for none (QOS).
+    least_nodes : int
+        MinNodes of a job.
+    admission : mapping of str to tuple of str
+        AllowQos, DenyQos, AllowAccounts and DenyAccounts by their names in small letters.
     """
 
     name: str
@@ -182,6 +186,8 @@ class SlurmPartition:
     exclusive: bool = False
     preempt_mode: PreemptMode | None = None
     quality: str = ""
+    least_nodes: int = 0
+    admission: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,11 +489,13 @@ _COUNTS = words("cpus procs sockets boards socketsperboard corespersocket thread
 _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
-    "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos maxnodes"
+    "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos maxnodes minnodes "
+    "allowaccounts allowqos denyqos denyaccounts"
 )
+_ADMISSION = ("allowaccounts", "denyaccounts", "allowqos", "denyqos")
+
 PARTITION_OTHERS = words(
-    "minnodes allowgroups allowaccounts "
-    "allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
+    "allowgroups maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
     "suspendtimeout defcpupergpu defmempergpu topology"
@@ -548,6 +556,12 @@ def _partition_of(
         if "preemptmode" in line
         else None,
         quality="" if line.get("qos", "").lower() in _NOTHING else line["qos"],
+        least_nodes=_whole(line.get("minnodes", "0"), f"{where}: MinNodes"),
+        admission={
+            key: tuple(name.strip() for name in line[key].split(","))
+            for key in _ADMISSION
+            if line.get(key, "ALL").upper() not in ("ALL", "NONE", "")
+        },
     )
 
 

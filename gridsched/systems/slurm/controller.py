@@ -22,6 +22,7 @@ from gridsched.engine.checkpoints import lengths_with_checkpoints, saved_work_of
 from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
+from gridsched.engine.reference import pinned
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
 from gridsched.systems.slurm.kernels import (
@@ -112,13 +113,14 @@ class Tickets:
 
     Parameters
     ----------
-    jobs : JOB[n]
-        What they ask for.
+    jobs : JOB[n + m]
+        What the n jobs ask for, each in the first of its partitions, and in m further partitions. It is the
+        controller's from then on: afterwards each job has the partition in which it ran last.
     run : int64[n]
         Ticks.
-    licences : int64[n, l], optional
+    licences : int64[n + m, l], optional
         How many licences of each kind each holds while it runs; none by default.
-    limited : int64[n, k]
+    limited : int64[n + m, k]
         Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
     lifecycles : Lifecycles
         When they are submitted, and what else happens to them before they run.
@@ -230,9 +232,15 @@ class Controller:
         departures: Mapping[tuple[int, int], Mapping[int, int]] | None = None,
         watch: Watcher | None = None,
     ) -> None:
-        self.watch = watch
-        jobs = tickets.jobs.copy()
-        count, nodes = len(jobs), len(machine.nodes)
+        self.watch, self.linear = watch, parameters.select_type == "linear"
+        jobs = tickets.jobs
+        rows, count, nodes = len(jobs), len(tickets.run), len(machine.nodes)
+        self.of = jobs["of"].astype(np.int64)
+        # rows of jobs that have several, and the place of each row among those of equal priority
+        self.rows: dict[int, list[int]] = {}
+        for row in range(count, rows):
+            self.rows.setdefault(int(self.of[row]), [int(self.of[row])]).append(row)
+        self.place = np.argsort(np.argsort(self.of, kind="stable"), kind="stable")
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
         weight = machine.nodes["weight"].astype(np.int64)
@@ -257,13 +265,13 @@ class Controller:
             suits_bits=kernels.bits_of(suits),
             amounts=np.stack(
                 [
-                    np.ones(count, np.int64),
+                    np.ones(rows, np.int64),
                     *(jobs[name] for name in ("processors", "nodes")),
                     *(jobs[name] * jobs["nodes"] for name in ("memory", "gpus")),
                 ],
                 axis=1,
             ),
-            licences=np.zeros((count, len(machine.licences)), np.int64)
+            licences=np.zeros((rows, len(machine.licences)), np.int64)
             if tickets.licences is None
             else tickets.licences,
             unused=machine.licences.copy(),
@@ -284,6 +292,11 @@ class Controller:
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
+        tasks = jobs["array"] >= 0
+        streams = np.stack([jobs["array"], jobs["partition"]], axis=1)[tasks]
+        counters = np.unique(streams, axis=0, return_inverse=True)[1].reshape(-1)
+        jobs["counter"] = -1
+        jobs["counter"][tasks] = partitions + users + counters
         words = self.tables.suits_bits.shape[1]
         self.room = Room(
             usable=np.zeros(nodes, np.uint8),
@@ -292,22 +305,25 @@ class Controller:
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.int64),
+            busy=np.zeros(nodes, np.int64),
+            quiet=np.zeros(nodes, np.uint8),
             off=np.zeros(count, np.uint8),
             completing=np.zeros(nodes, np.int64),
-            tested=np.zeros(partitions + users + len(self.tables.tasks), np.int64),
+            counted=np.zeros(int(max(partitions + users, jobs["counter"].max(initial=-1) + 1)), np.int64),
+            passes=np.zeros(1, np.int64),
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
             rank=np.stack([*rank, order]),
-            ranks=np.append(rank.max(axis=1, initial=0) + 1, 0),
+            ranks=np.append(rank.max(axis=1, initial=0) + 1, [0, parameters.select_type == "linear"]),
             up=np.zeros(words, np.int64),
             allowed=np.zeros(words, np.int64),
             bits=np.zeros(words, np.int64),
             wanted=np.zeros(words, np.int64),
             # only rows that are used take memory
-            idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
+            idle=np.zeros((count + 1 if self.linear else 1, words), np.int64),
             fits=np.zeros((len(suits), words), np.int64),
-            touched=np.zeros((1 if jobs["whole"].all() else count + 1, words), np.int64),
+            touched=np.zeros((1 if self.linear else count + 1, words), np.int64),
             touched_since=np.zeros(1, np.int64),
             idle_since=np.zeros(1, np.int64),
             fits_since=np.zeros(len(suits), np.int64),
@@ -334,8 +350,8 @@ class Controller:
         self.leaving: list[tuple[int, int, int]] = []
         self.departures = departures or {}
         self.asleep: dict[int, int] = {}
-        self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
-        self.priorities: Priorities = priorities or FirstCome(count)
+        self.tier = np.asarray(machine.tier, np.int64)
+        self.priorities: Priorities = priorities or FirstCome(self.of)
         self.minutes = None
         if tickets.minutes is not None:
             self.priorities = self.minutes = Minutes(
@@ -352,15 +368,20 @@ class Controller:
             most_starts=parameters.bf_max_job_start,
             least_priority=float(parameters.bf_min_prio_reserve),
             least_age=parameters.bf_min_age_reserve,
+            one_plan=parameters.bf_one_resv_per_job,
             kill_wait=parameters.kill_wait,
             most_stretches=size,
         )
         self.lifecycles = tickets.lifecycles
+        # bundles for kernels, which are called often
+        self.pinned_tables, self.pinned_room = pinned(self.tables), pinned(self.room)
+        self.pinned_space, self.pinned_preemption = pinned(self.space), pinned(self.preemption)
+        self.pinned_lifecycles = pinned(self.lifecycles)
         self.listed = np.zeros(count + 1, np.int64)
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lifecycles.dependents) > 0
         self.impatient = bool((self.lifecycles.jobs["gives_up"] < FOREVER).any())
-        self.tables.jobs["record"] = np.arange(count) * _APART
+        self.tables.jobs["record"] = self.of * _APART
         self.submitted = 0
         self.due = 0
         self._look_at_lifecycles()
@@ -371,7 +392,7 @@ class Controller:
         self.closed: set[int] = set()
         self.ends: list[tuple[int, int]] = []
         self.end = np.full(count, -1, np.int64)
-        self.queue = np.zeros(count + 1, np.int64)
+        self.queue = np.zeros(rows + 1, np.int64)
         self.waiting = 0
         self.sorted = True
         self.started = np.zeros(count + 1, np.int64)
@@ -379,25 +400,32 @@ class Controller:
         # a job that was suspended has a start by which it would have run as long without that
         self.begun = self.start.copy()
         self.first_start, self.by = self.start.copy(), self.start.copy()
-        self.work_left, self.guess = tickets.run.copy(), jobs["limit"].astype(np.int64)
+        self.work_left, self.guess = tickets.run.copy(), jobs["limit"][:count].astype(np.int64)
+        self.least = jobs["least"].astype(np.int64)
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.resumed = np.zeros(count, np.int64)
         self.cut_short: list[tuple[int, int, int, int, Integers]] = []
-        self.tables.jobs["limit"] = lengths_with_checkpoints(self.guess, *machine.checkpoints)
+        self._set_limits(np.arange(rows))
 
     # --- what happens -----------------------------------------------------------------------------
 
     def next_event(self) -> int:
         """When something happens next to a job or a node [ticks]."""
-        while self.ends and self.end[self.ends[0][1]] != self.ends[0][0]:
-            heapq.heappop(self.ends)  # it was killed before
-        events = self.machine.events
-        event = events[self.happened][0] if self.happened < len(events) else FOREVER
-        return min(self.due, event, *(heap[0][0] for heap in (self.ends, self.leaving) if heap))
+        ends, leaving, events = self.ends, self.leaving, self.machine.events
+        while ends and self.end[ends[0][1]] != ends[0][0]:
+            heapq.heappop(ends)  # it was killed before
+        first = self.due
+        if ends and ends[0][0] < first:
+            first = ends[0][0]
+        if leaving and leaving[0][0] < first:
+            first = leaving[0][0]
+        if self.happened < len(events) and events[self.happened][0] < first:
+            first = events[self.happened][0]
+        return first
 
     def _look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
-        self.due = int(job_lifecycle.next_time(self.lifecycles))
+        self.due = int(job_lifecycle.next_time(self.pinned_lifecycles))
 
     def process_events(self, until: int) -> None:
         """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
@@ -417,7 +445,7 @@ class Controller:
 
     def _end(self, job: int, now: int) -> None:
         """Let a job end by itself."""
-        kernels.finish(self.tables, job)
+        kernels.finish(self.pinned_tables, job)
         self.priorities.ended(job, now)
         self.end[job] = -1
         self.extra[job] += now - self.start[job] - self.work_left[job]
@@ -426,19 +454,19 @@ class Controller:
             self.room.completing[nodes] += 1
             self._leave(job, nodes, now, {})
         if self.linked:
-            job_lifecycle.end(self.lifecycles, job, now, int(Fate.COMPLETED))
+            job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.COMPLETED))
             self._look_at_lifecycles()
         self._resume_those_who_can(now)
 
     def _come_and_go(self, now: int) -> None:
         """Let jobs enter the queue, and users give up."""
-        for job in self.listed[: job_lifecycle.enter(self.lifecycles, now, self.listed)].tolist():
-            self.tables.jobs["begin"][job] = now // self.unit
+        for job in self.listed[: job_lifecycle.enter(self.pinned_lifecycles, now, self.listed)].tolist():
+            self.tables.jobs["begin"][self.rows.get(job, job)] = now // self.unit
             self._submit(job, now, int(self.lifecycles.jobs["submit"][job]))
-        left = job_lifecycle.give_up(self.lifecycles, now, self.listed) if self.impatient else 0
+        left = job_lifecycle.give_up(self.pinned_lifecycles, now, self.listed) if self.impatient else 0
         self._look_at_lifecycles()
         if left:
-            self._keep(~np.isin(self.queue[: self.waiting], self.listed[:left]))
+            self._keep(~np.isin(self.of[self.queue[: self.waiting]], self.listed[:left]))
 
     def _keep(self, waits: NDArray[np.bool_]) -> None:
         """Keep only some of the jobs in the queue."""
@@ -448,15 +476,17 @@ class Controller:
 
     def _submit(self, job: int, now: int, since: int) -> None:
         """Put a job into the queue as one that comes now, and is known since then or before."""
-        self.tables.jobs["priority"][job] = self.priorities.submitted(job, now, since)
-        if self.marks:
-            passes.try_submitted(self.tables, self.room, job)
+        for row in self.rows.get(job, (job,)):
+            self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, since)
+            if self.marks:
+                passes.try_submitted(self.pinned_tables, self.pinned_room, row)
         self._put_back(job)
 
     def _put_back(self, job: int) -> None:
-        """Put a job into the queue by its priority."""
-        self.queue[self.waiting] = job
-        self.waiting += 1
+        """Put a job into the queue by its priority, once for each of its partitions."""
+        for row in self.rows.get(job, (job,)):
+            self.queue[self.waiting] = row
+            self.waiting += 1
         self.sorted = False
 
     # --- nodes ------------------------------------------------------------------------------------
@@ -495,7 +525,7 @@ class Controller:
     def _kill(self, jobs: Sequence[int], now: int, then: RequeueName) -> None:
         """Kill jobs that run, and let others have their nodes."""
         for job in jobs:
-            kernels.finish(self.tables, job)
+            kernels.finish(self.pinned_tables, job)
             self._interrupt(job, now, then)
         self._resume_those_who_can(now)
 
@@ -517,14 +547,21 @@ class Controller:
         self.extra[job] += elapsed - saved
         self.killed[job] += 1
         self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
-        self.tables.jobs["limit"][job] = lengths_with_checkpoints(self.guess[job], *self.machine.checkpoints)
+        self._set_limits(np.array(self.rows.get(job, [job])))
         if then == "lost":
-            job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
+            job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.LOST))
             self._look_at_lifecycles()
         elif then == "end":
             self._submit(job, now, now)
         elif then == "place":
             self._put_back(job)
+
+    def _set_limits(self, rows: Integers) -> None:
+        """Work out how long jobs are expected to run, with their checkpoints."""
+        guess = self.guess[self.of[rows]]
+        least = np.minimum(np.where(self.least[rows] > 0, self.least[rows], guess), guess)
+        for name, lengths in (("limit", guess), ("least", least)):
+            self.tables.jobs[name][rows] = lengths_with_checkpoints(lengths, *self.machine.checkpoints)
 
     def _cut_short(self, job: int, now: int) -> None:
         """Note that a job does not run on from now on."""
@@ -538,7 +575,9 @@ class Controller:
         """Let those jobs give way that a pass says."""
         done = self.preemption.counts[1]
         for job, by in zip(
-            self.preemption.victims[:done].tolist(), self.preemption.by[:done].tolist(), strict=True
+            self.preemption.victims[:done].tolist(),
+            self.of[self.preemption.by[:done]].tolist(),
+            strict=True,
         ):
             mode = int(self.preemption.mode[job])
             self.gave_way.append((job, by, now, mode))
@@ -570,8 +609,9 @@ class Controller:
     def _leave_or_wait(self, now: int, job: int, node: int) -> None:
         """Let a node that a job had be free, or let a job that was preempted wait again."""
         if node == _WAITS:
-            self.tables.jobs["begin"][job] = now // self.unit
-            self.priorities.requeued(job, now)
+            for row in self.rows.get(job, (job,)):
+                self.tables.jobs["begin"][row] = now // self.unit
+                self.priorities.requeued(row, now)
             self._put_back(job)
         else:
             self.room.completing[node] -= 1
@@ -627,7 +667,8 @@ class Controller:
         if not self.sorted:
             waiting = self.queue[: self.waiting]
             priority = self.tables.jobs["priority"][waiting]
-            self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
+            tier = self.tier[self.tables.jobs["partition"][waiting]]
+            self.queue[: self.waiting] = waiting[np.lexsort((self.place[waiting], -priority, -tier))]
             self.sorted = True
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
@@ -646,10 +687,10 @@ class Controller:
         if kind == MAIN:
             most = (depth, self.parameters.partition_job_depth, self.parameters.sched_max_job_start)
             count = passes.main_pass(
-                self.tables,
-                self.room,
+                self.pinned_tables,
+                self.pinned_room,
                 (self.backfill.least_priority, self.backfill.least_age),
-                self.preemption,
+                self.pinned_preemption,
                 self.queue,
                 self.waiting,
                 second,
@@ -658,11 +699,11 @@ class Controller:
             )
         else:
             count = passes.backfill_pass(
-                self.tables,
-                self.room,
-                self.space,
+                self.pinned_tables,
+                self.pinned_room,
+                self.pinned_space,
                 self.backfill,
-                self.preemption,
+                self.pinned_preemption,
                 self.queue,
                 self.waiting,
                 second,
@@ -678,9 +719,9 @@ class Controller:
             for job in started.tolist():
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
-                    job_lifecycle.start(self.lifecycles, job, now)
+                    job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self._look_at_lifecycles()
-            self._keep(self.start[self.queue[: self.waiting]] < 0)
+            self._keep(self.start[self.of[self.queue[: self.waiting]]] < 0)
         if self.preempts:
             self._let_go(now)
         return count
@@ -798,7 +839,7 @@ class Controller:
             start=self.first_start,
             by=self.by,
             placed=placed,
-            first=self.tables.jobs["first"].copy(),
+            first=self.tables.jobs["first"][: len(fate)].copy(),
             fate=fate,
             eligible=self.lifecycles.jobs["eligible"].astype(np.int64),
             executions=executions,
@@ -839,7 +880,7 @@ def suits_of(
 ) -> tuple[NDArray[np.uint8], Integers]:
     """Nodes that could hold a part of each kind of job, and the kind of each job."""
     featured = np.ones((1, len(nodes)), np.uint8) if featured is None else featured
-    asked = ["partition", "cores", "memory", "gpus", "features"]
+    asked = ["partition", "cores", "memory", "gpus", "features", "whole"]
     kinds, kind = np.unique(jobs[asked], return_inverse=True)
     rows = [
         reach[each["partition"]]
@@ -855,12 +896,12 @@ def suits_of(
 def job_records(count: int) -> RecordArray:
     """Records of jobs that wait and ask for nothing yet."""
     jobs: RecordArray = np.zeros(count, JOB)
-    jobs["start"] = jobs["next_task"] = jobs["array"] = -1
-    jobs["most_tasks"] = FOREVER
+    jobs["of"] = np.arange(count)
+    jobs["start"] = jobs["next_task"] = jobs["array"] = jobs["counter"] = -1
     return jobs
 
 
-def chain_tasks(jobs: RecordArray, array: Integers, most: Integers) -> None:
+def chain_tasks(jobs: RecordArray, array: Integers) -> None:
     """Let the tasks of each job array follow each other.
 
     Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
@@ -869,16 +910,15 @@ def chain_tasks(jobs: RecordArray, array: Integers, most: Integers) -> None:
 
     Parameters
     ----------
-    jobs : JOB[n]
-        The jobs in order of submission.
+    jobs : JOB[n + m]
+        The jobs in order of submission, and their further rows.
     array : int64[n]
-        Number of the array of each, -1 for none.
-    most : int64[n]
-        Tasks of its array that may run at once, 0 or less for any number.
+        Number of the array of each job, -1 for none.
     """
     within = array >= 0
-    jobs["array"][within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
-    jobs["most_tasks"] = np.where(within & (most > 0), most, FOREVER)
+    places = np.full(len(array), -1)
+    places[within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
+    jobs["array"] = places[jobs["of"]]
     tasks = np.flatnonzero(array >= 0)
     tasks = tasks[np.argsort(array[tasks], kind="stable")]
     follows = array[tasks[1:]] == array[tasks[:-1]]

@@ -15,9 +15,7 @@ from gridsched.platform import Cluster
 from gridsched.submission import Submission
 from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.systems.node_records import (
-    OVER_LIMIT,
-    OVER_PARTITION,
-    TOO_LARGE,
+    REASONS,
     column_of,
     constraint_sets,
     constraints_of,
@@ -28,7 +26,7 @@ from gridsched.systems.node_records import (
     partitions_of,
     typed_nodes,
 )
-from gridsched.systems.slurm.accounts import Accounting, Owner
+from gridsched.systems.slurm.accounts import Owner
 from gridsched.systems.slurm.controller import (
     SlurmCluster,
     Tickets,
@@ -38,7 +36,8 @@ from gridsched.systems.slurm.controller import (
 )
 from gridsched.systems.slurm.kernels import WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
-from gridsched.workloads.table import Workload
+from gridsched.systems.slurm.parameters import PartitionRules, SlurmParameters
+from gridsched.workloads.table import Workload, add_counts
 
 Integers = NDArray[np.int64]
 
@@ -83,11 +82,7 @@ def cluster_jobs(
     own: Integers,
     cluster: Cluster,
     *,
-    whole: bool,
-    memory_is_consumed: bool,
-    accounting: Accounting | None = None,
-    safe: bool = False,
-    qualities: Mapping[int, str] | None = None,
+    parameters: SlurmParameters,
 ) -> ClusterJobs:
     """Jobs of a cluster in Slurm's terms: nodes, and what each of them gives.
 
@@ -102,50 +97,57 @@ def cluster_jobs(
         Those of this one.
     cluster : Cluster
         The cluster.
-    whole : bool
-        Whether jobs get whole nodes.
-    memory_is_consumed : bool
-        Whether memory is given to jobs.
-    accounting : Accounting, optional
-        What accounts, users and qualities of service may have, by their numbers in the workload.
-    safe : bool
-        Whether jobs start only if they can run to their time limit within limits of minutes.
-    qualities : mapping of int to str, optional
-        Quality of service of partitions by number.
+    parameters : SlurmParameters
+        What is given to jobs, and what accounts, users and partitions may have.
     """
+    linear, safe = parameters.select_type == "linear", parameters.safe_limits
+    accounting = parameters.accounting if parameters.enforce_limits else None
+    rules = parameters.partition_rules or {}
     workload = submission.workload.select(own)
     nodes = typed_nodes(cluster)
     names = cluster.node_names
-    where = partitions_of(workload, cluster)
+    of, where = _rows(workload, cluster, parameters.partition_lists or {})
+    by_job, workload = workload, _repeated(workload, of)
     reach = partition_sets(cluster, names).astype(np.uint8)
     featured = constraint_sets(cluster, names).astype(np.uint8)
     records = _records(
         workload,
         nodes,
         reach,
+        of,
         where,
         has_nodes=cluster.has_nodes,
-        whole=whole,
-        memory_is_consumed=memory_is_consumed,
+        whole=_whole(workload, cluster, where, rules) | linear,
+        memory_is_consumed=parameters.memory_is_consumed or linear,
     )
-    records["limit"] = submission.estimate[own]
+    records["least"] = column_of(workload, "least_time")
+    held = _licences(workload, parameters)
+    owners = owners_of(workload)
+    records["of"] = of
+    records["limit"] = submission.estimate[own][of]
     records["features"] = constraints_of(workload, cluster)
-    if workload.array is not None:
-        chain_tasks(records, np.asarray(workload.array, np.int64), column_of(workload, "array_limit"))
+    if by_job.array is not None:
+        chain_tasks(records, np.asarray(by_job.array, np.int64))
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     limit_keys: list[tuple[str, ...]] = []
     if accounting is not None:
-        of_partition = [(qualities or {}).get(each.number, "") for each in cluster.partitions] or [""]
-        of_jobs = limits_of_jobs(accounting, owners_of(workload), [of_partition[k] for k in where.tolist()])
+        qualities = parameters.partition_qualities or {}
+        of_partition = [qualities.get(each.number, "") for each in cluster.partitions] or [""]
+        of_jobs = limits_of_jobs(accounting, owners, [of_partition[k] for k in where.tolist()])
         limit_keys = list(of_jobs.keys)
         if of_jobs.has_minutes:
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
         over = _over(of_jobs, records, workload, safe)
-    rejected, reasons = _rejected(records, workload, cluster, nodes, reach, featured, over)
+    reason = _rejected(records, workload, cluster, nodes, reach, featured, over, rules)
+    reason = np.where((reason == 0) & ~_admitted(owners, where, cluster, rules), len(REASONS) + 1, reason)
+    total = np.array(list((parameters.licences or {}).values()), np.int64)
+    reason = np.where((reason == 0) & (held > total).any(axis=1), len(REASONS) + 2, reason)
+    rows = _possible(records, reason)
+    records, limited, rejected = records[rows], limited[rows], reason[rows[: len(by_job)]]
     # the controller wants a column, if only an empty one
-    subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
+    subject = limited if limited.shape[1] else np.full((len(records), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
     singles, of_nodes, outages = events_of(cluster, names)
     events, windows, reserved = _reservations(singles, of_nodes, len(names))
@@ -160,6 +162,7 @@ def cluster_jobs(
             events=events,
             windows=windows,
             reserved=reserved,
+            licences=total,
             requeue=cluster.requeue,
             checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
         ),
@@ -167,16 +170,104 @@ def cluster_jobs(
             jobs=records,
             run=submission.run_time[own],
             limited=subject,
-            lifecycles=lifecycles_of(replace(submission, workload=workload), rejected),
+            licences=held[rows],
+            lifecycles=lifecycles_of(replace(submission, workload=by_job), rejected > 0),
         ),
-        reasons=reasons,
+        reasons=add_counts(
+            {}, {text: int((rejected == k).sum()) for k, text in enumerate((*REASONS, *_REASONS), 1)}
+        ),
         limits=limits,
-        limited=limited,
+        limited=limited[: len(by_job)],
         outages=outages,
-        shared_gpus=int((column_of(workload, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
+        shared_gpus=int((column_of(by_job, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
         keeps=keeps,
         limit_keys=limit_keys,
     )
+
+
+def _rows(
+    workload: Workload, cluster: Cluster, lists: Mapping[int, Sequence[int]]
+) -> tuple[Integers, Integers]:
+    """Jobs once for each of their partitions: the job, and the place of the partition.
+
+    The first rows are the jobs, each in the first of its partitions; the others follow, by job.
+    """
+    first = partitions_of(workload, cluster)
+    of = np.arange(len(workload))
+    if workload.partitions is None or not lists:
+        return of, first
+    places = {each.number: place for place, each in enumerate(cluster.partitions)}
+    more_of, more = [], []
+    for number, listed in lists.items():
+        known = [places[each] for each in dict.fromkeys(listed) if each in places]
+        jobs = np.flatnonzero(workload.partitions == number)
+        if len(known) > 1 and len(jobs):
+            first[jobs] = known[0]
+            more_of.append(np.repeat(jobs, len(known) - 1))
+            more.append(np.tile(known[1:], len(jobs)))
+    if not more:
+        return of, first
+    others = np.concatenate(more_of)
+    order = np.argsort(others, kind="stable")
+    return np.append(of, others[order]), np.append(first, np.concatenate(more)[order])
+
+
+def _repeated(workload: Workload, of: Integers) -> Workload:
+    """A workload of the jobs of some rows."""
+    if len(of) == len(workload):
+        return workload
+    return replace(workload, dependencies=None).select(of)
+
+
+def _possible(records: RecordArray, reason: Integers) -> Integers:
+    """Rows that are kept: one of each job, which is the first that can run, and others that can."""
+    of = records["of"]
+    count = int(of.max(initial=-1)) + 1
+    if count == len(records):
+        return np.arange(count)
+    order = np.lexsort((np.arange(len(of)), reason > 0, of))
+    is_first = np.append(True, np.diff(of[order]) > 0)
+    others = order[~is_first]
+    found: Integers = np.append(order[is_first], np.sort(others[reason[others] == 0]))
+    return found
+
+
+_REASONS = ("not admitted to its partition", "more licences than there are")
+"""Why Slurm rejects a job, beside `REASONS`."""
+
+
+def _whole(
+    workload: Workload, cluster: Cluster, where: Integers, rules: Mapping[int, PartitionRules]
+) -> NDArray[np.bool_]:
+    """Jobs whose nodes run nothing else."""
+    exclusive = [each.number in rules and rules[each.number].exclusive for each in cluster.partitions]
+    asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else False
+    return np.asarray(np.array(exclusive or [False])[where] | cluster.node_exclusive | asked)
+
+
+def _admitted(
+    owners: Sequence[Owner], where: Integers, cluster: Cluster, rules: Mapping[int, PartitionRules]
+) -> NDArray[np.bool_]:
+    """Which jobs may run in their partitions, by account and quality of service."""
+    admitted = np.ones(len(owners), np.bool_)
+    for place, each in enumerate(cluster.partitions):
+        if each.number in rules:
+            mine = np.flatnonzero(where == place)
+            pairs = {(owners[row][0], owners[row][2]) for row in mine.tolist()}
+            allowed = {pair for pair in pairs if rules[each.number].admits(*pair)}
+            if len(allowed) < len(pairs):
+                admitted[mine] = [(owners[row][0], owners[row][2]) in allowed for row in mine.tolist()]
+    return admitted
+
+
+def _licences(workload: Workload, parameters: SlurmParameters) -> Integers:
+    """Licences that jobs hold, of each kind that there is."""
+    kinds = list(parameters.licences or {})
+    held = np.zeros((len(workload), len(kinds)), np.int64)
+    if workload.licences is not None:
+        for number, listed in (parameters.licence_lists or {}).items():
+            held[workload.licences == number] = [listed.get(kind, 0) for kind in kinds]
+    return held
 
 
 def _reservations(
@@ -205,10 +296,11 @@ def _records(
     workload: Workload,
     nodes: RecordArray,
     reach: NDArray[np.uint8],
+    of: Integers,
     where: Integers,
     *,
     has_nodes: bool,
-    whole: bool,
+    whole: NDArray[np.bool_],
     memory_is_consumed: bool,
 ) -> RecordArray:
     """What each job asks for."""
@@ -228,8 +320,9 @@ def _records(
     kinds, which = np.unique(asked, axis=0, return_inverse=True)
     shapes = np.array([_shape(kind.tolist(), nodes, reach) for kind in kinds], np.int64)
     for k, name in enumerate(("nodes", "cores", "memory", "gpus")):
-        records[name] = shapes[which.reshape(-1), k]
-    records["processors"] = shapes[which.reshape(-1), 4] if whole else size
+        # a job is divided among nodes in one way in all of its partitions
+        records[name] = shapes[which.reshape(-1)[of], k]
+    records["processors"] = np.where(whole, shapes[which.reshape(-1), 4], size)
     return records
 
 
@@ -262,8 +355,9 @@ def _rejected(
     reach: NDArray[np.uint8],
     featured: NDArray[np.uint8],
     over_limit: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Which jobs can never run, and how many there are for each reason."""
+    rules: Mapping[int, PartitionRules],
+) -> Integers:
+    """Why rows of jobs can never run: the place of the reason in `REASONS`, from 1 on; else 0."""
     over_partition = np.zeros(len(records), np.bool_)
     for index, each in enumerate(cluster.partitions):
         mine = records["partition"] == index
@@ -274,6 +368,8 @@ def _rejected(
         ):
             if most is not None:
                 over_partition |= mine & (values > most)
+        if each.number in rules:
+            over_partition |= mine & (records["nodes"] < rules[each.number].least_nodes)
     suits, kind = suits_of(records, nodes, reach, featured)
     too_large = suits.sum(axis=1)[kind] < records["nodes"]
     for limit in cluster.limits:
@@ -281,13 +377,8 @@ def _rejected(
             over_limit = over_limit | (groups_of(workload, limit) >= 0) & (
                 records["processors"] > limit.processors
             )
-    rejected, reasons = np.zeros(len(records), np.bool_), {}
-    for reason, unfit in ((OVER_PARTITION, over_partition), (TOO_LARGE, too_large), (OVER_LIMIT, over_limit)):
-        count = int((unfit & ~rejected).sum())
-        rejected |= unfit
-        if count:
-            reasons[reason] = count
-    return rejected, reasons
+    against: Integers = np.select([over_partition, too_large, over_limit], [1, 2, 3], 0)
+    return against
 
 
 def _limits(workload: Workload, cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:

@@ -17,12 +17,14 @@ from gridsched.engine.records import FOREVER
 
 JOB = np.dtype(
     [
+        ("of", np.int64),  # the job that it is, or of which it is a further row, for another partition
         ("nodes", np.int64),
         ("cores", np.int64),  # of each node
         ("memory", np.int64),  # of each node
         ("gpus", np.int64),  # of each node
         ("whole", np.int64),  # whether its nodes run nothing else
         ("limit", np.int64),  # time limit [s]
+        ("least", np.int64),  # the shortest one, with which backfilling starts it [s]
         ("partition", np.int64),
         ("user", np.int64),
         ("processors", np.int64),  # that count for limits
@@ -35,16 +37,21 @@ JOB = np.dtype(
         ("features", np.int64),  # row of the sets of nodes that constraints allow
         ("kind", np.int64),  # row of `suits`
         ("array", np.int64),  # its job array, -1 without one
-        ("most_tasks", np.int64),  # of that array which may run at once
+        ("counter", np.int64),  # of the tasks of its array in its partition that a pass tested
         ("record", np.int64),  # place among the records of jobs, which follows their age
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
+        ("planned", np.int64),  # the last pass that planned it in one of its partitions
         ("asked", np.int64),  # time for which it counts for limits of minutes before it starts [s]
         ("promise", np.int64),  # time for which it counts once it has started [s]
         ("promised", np.int64),  # what is left of that [s]
     ]
 )
-"""A job: what it asks for, and where it stands. Times are seconds."""
+"""A job in a partition: what it asks for, and where it stands. Times are seconds.
+
+Like Slurm, passes see a job that may run in several partitions once for each of them. The first row of a job
+is the job itself, and has the partition in which it runs; a row that starts changes places with it.
+"""
 
 NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64), ("weight", np.int64)])
 """What a node has, and its Weight: nodes of low weight are taken first."""
@@ -82,7 +89,7 @@ CORES, MEMORY, GPUS = 0, 1, 2
 
 
 class Tables(NamedTuple):
-    """The cluster and its jobs; n jobs, m nodes."""
+    """The cluster and its jobs; n rows of jobs, m nodes."""
 
     jobs: Any  # JOB[n]
     free: Any  # int64[3, m]: what each node has left
@@ -131,16 +138,22 @@ class Room(NamedTuple):
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # int64[m]: jobs that will have each node to themselves
+    busy: Any  # int64[m]: jobs that will be on each node
+    quiet: Any  # uint8[m]: 1 if nothing will run there
     off: Any  # uint8[n]: running jobs that a test leaves out
     completing: Any  # int64[m]: jobs that have ended and not left each node yet
-    tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
+    # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays, see `tested`
+    counted: Any
+    passes: Any  # int64[1]: how many passes there were
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
     # int64[3, m]: groups of nodes that are tried one after the other for jobs that SHARE nodes or are ALONE,
     # and the ORDER of nodes, of which runs of neighbours have one: `MARK` times the Weight, and the mark
     rank: Any
-    ranks: Any  # int64[3]: how many groups there are, and whether any node has another mark than `NO_MARK`
+    # int64[4]: how many groups there are, whether any node has another mark than `NO_MARK`, and whether nodes
+    # are LINEAR: the plugin that gives whole nodes only has rules of its own
+    ranks: Any
     up: Any  # int64[words]: bits of the nodes that take jobs
     allowed: Any  # int64[words]: bits of those of the partition of a job that no reservation keeps off
     bits: Any  # int64[words]: bits of `usable`
@@ -169,13 +182,12 @@ class Preemption(NamedTuple):
     mode: Any  # int64[n]: how each is preempted: a place in `MODES`
     way: Any  # int64[n]: KEPT, KILLED or SUSPENDED: what becomes of a job that gives way
     exempt: Any  # int64[n]: seconds that a job runs at least before it is killed
-    settings: Any  # int64[5]: LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE
+    settings: Any  # int64[4]: YOUNGEST, STRICT, REORDERED, PATIENCE
     suspended: Any  # uint8[n]: jobs that are suspended
     again: Any  # int64[n]: until when a job kills no others, since it did just now
+    killed: Any  # int64[n]: the last pass in which it did
     candidates: Any  # int64[n]: jobs that could give way
     overlap: Any  # int64[n]: by what they are ordered anew
-    idle: Any  # uint8[m]: nodes that would be idle
-    busy: Any  # int64[m]: jobs that would be on each node
     chosen: Any  # int64[m]: nodes that a plan has
     victims: Any  # int64[n]: jobs that gave way in a pass
     by: Any  # int64[n]: for whom
@@ -185,8 +197,8 @@ class Preemption(NamedTuple):
 KEPT, KILLED, SUSPENDED = 0, 1, 2
 """What becomes of a job that gives way."""
 
-LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3, 4
-"""Settings of preemption: whole nodes of select/linear, order of candidates, and seconds of patience."""
+YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3
+"""Settings of preemption: order of candidates, and seconds of patience."""
 
 
 # --- sets of nodes as bits ------------------------------------------------------------------------
@@ -244,6 +256,25 @@ def number_of_both(one: Any, other: Any) -> int:
     for word in range(len(one)):
         count += ones(one[word] & other[word])
     return count
+
+
+# --- counters of a pass ---------------------------------------------------------------------------
+
+_PASS = 2**32
+REJECTED = 2**31
+"""What is counted of a job array of which a pass tests no further tasks."""
+
+
+@inline
+def tested(r: Any, k: int) -> int:
+    """What this pass has counted; what an earlier one did is less than the number of this one."""
+    return int(max(r.counted[k] - r.passes[0] * _PASS, 0))
+
+
+@inline
+def count_test(r: Any, k: int, more: int) -> None:
+    """Count something in this pass."""
+    r.counted[k] = r.passes[0] * _PASS + tested(r, k) + more
 
 
 # --- limits, starts and ends ----------------------------------------------------------------------
@@ -332,6 +363,31 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     give(t.free, job, node, -sign)
 
 
+@inline
+def is_elsewhere(t: Any, r: Any, p: Any, j: int) -> bool:
+    """Whether a job has started in another of its partitions."""
+    return bool(t.jobs[t.jobs[j]["of"]]["start"] >= 0)
+
+
+@inline
+def change_places(t: Any, p: Any, row: int) -> int:
+    """Let a job have the partition of one of its rows, and the row that of the job; which job it is."""
+    job = t.jobs[row]["of"]
+    if job != row:
+        one, other = t.jobs[job], t.jobs[row]
+        one["partition"], other["partition"] = other["partition"], one["partition"]
+        one["kind"], other["kind"] = other["kind"], one["kind"]
+        one["processors"], other["processors"] = other["processors"], one["processors"]
+        one["counter"], other["counter"] = other["counter"], one["counter"]
+        one["priority"], other["priority"] = other["priority"], one["priority"]
+        one["whole"], other["whole"] = other["whole"], one["whole"]
+        for k in range(t.limited.shape[1]):
+            t.limited[job, k], t.limited[row, k] = t.limited[row, k], t.limited[job, k]
+        for k in range(t.amounts.shape[1]):
+            t.amounts[job, k], t.amounts[row, k] = t.amounts[row, k], t.amounts[job, k]
+    return int(job)
+
+
 @noinline
 def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
@@ -388,8 +444,8 @@ def finish(t: Tables, j: int) -> None:
 
 # --- marks ----------------------------------------------------------------------------------------
 
-SHARE, ALONE, ORDER = 0, 1, 2
-"""Rows of `Room.rank`."""
+SHARE, ALONE, ORDER, LINEAR = 0, 1, 2, 3
+"""Rows of `Room.rank`, and places in `Room.ranks`."""
 
 MARK = 256
 NO_MARK = MARK - 1
@@ -444,16 +500,13 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
     whole, cores, memory, gpus = job["whole"] != 0, job["cores"], job["memory"], job["gpus"]
     count = 0
     for node in range(len(usable)):
-        if whole:
-            yes = usable[node] & idle[node] != 0
-        else:
-            yes = (
-                usable[node] != 0
-                and alone[node] == 0
-                and free[CORES, node] >= cores
-                and free[MEMORY, node] >= memory
-                and free[GPUS, node] >= gpus
-            )
+        yes = (
+            usable[node] != 0
+            and (idle[node] != 0 if whole else alone[node] == 0)
+            and free[CORES, node] >= cores
+            and free[MEMORY, node] >= memory
+            and free[GPUS, node] >= gpus
+        )
         fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
     return count
@@ -462,7 +515,7 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
 @inline
 def runs_of(free: Any, r: Any, job: Any) -> int:
     """Runs of neighbours among the fitting nodes, and what each is worth for a job; how many there are."""
-    whole, gpus, cores = job["whole"], job["gpus"], job["cores"]
+    whole, gpus, cores = r.ranks[LINEAR], job["gpus"], job["cores"]
     last = -1
     for node in range(len(r.fitting)):
         if r.fitting[node] == 0:
@@ -475,18 +528,53 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
     return last + 1
 
 
+_FULL = 2**BITS - 1
+
+
+@noinline
+def runs_of_bits(r: Any, nodes: int) -> int:
+    """Runs of neighbours among the wanted nodes, for select/linear; how many there are."""
+    last, end = -1, -1  # the node after the last one of the last run
+    for word in range(len(r.wanted)):
+        bits, first = r.wanted[word], word * BITS
+        if bits == 0:
+            continue
+        if bits == _FULL:
+            if end != first:
+                last += 1
+                r.begin[last] = first
+            end = first + BITS
+            r.end[last] = end
+            continue
+        for node in range(first, min(first + BITS, nodes)):
+            if (bits >> (node - first)) & 1:
+                if end != node:
+                    last += 1
+                    r.begin[last] = node
+                end = node + 1
+                r.end[last] = end
+    for run in range(last + 1):
+        r.worth[run] = r.end[run] - r.begin[run]
+    return last + 1
+
+
 @noinline
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
 
-    A run has one weight, with select/cons_tres. It is worth its nodes if they are whole, else their free
-    cores, or for a job with GPUs the cores that it would take. Of the runs of least weight it is the one of
-    least worth that suffices, else the one of most; the first on ties. A run gives its first nodes; the last
-    node of a job that shares nodes is the one of least worth. What a run does not give comes from the others
-    in the same way.
+    With select/linear a run is worth its nodes. With select/cons_tres a run has one weight, and is worth the
+    free cores of its nodes, or for a job with GPUs the cores that it would take. Of the runs of least weight
+    it is the one of least worth that suffices, else the one of most; the first on ties. A run gives its first
+    nodes; the last node of a job without GPUs is the one of least worth with select/cons_tres. What a run
+    does not give comes from the others in the same way.
     """
-    wanted, alone_or_few = job["nodes"], job["whole"] or job["gpus"] > 0
-    runs = runs_of(free, r, job)
+    choose_of_runs(free, r, job, runs_of(free, r, job))
+
+
+@noinline
+def choose_of_runs(free: Any, r: Any, job: Any, runs: int) -> None:
+    """Choose nodes of so many runs, see `choose`."""
+    wanted, alone_or_few = job["nodes"], r.ranks[LINEAR] or job["gpus"] > 0
     found = 0
     while found < wanted:
         need = wanted - found
@@ -545,6 +633,8 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
     if r.ranks[ORDER] or r.ranks[ALONE] > 1:
+        if r.ranks[LINEAR]:
+            unpack(r.wanted, r.fitting)
         unpack(r.bits, r.usable)
         unmark(r, r.usable)
         mark_free(t.free, r, r.usable, t.jobs[j])
@@ -620,6 +710,7 @@ class Backfill(NamedTuple):
     most_starts: int
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
+    one_plan: bool  # whether a job gets a plan in one of its partitions only
     kill_wait: int  # [s] that a job has after its time limit
     most_stretches: int  # after which a pass makes no more plans
 
@@ -633,6 +724,10 @@ def has_other(following: Any, present: Any, allowed: Any, usable: Any) -> bool:
     return False
 
 
+_OFTEN = 8
+"""Stretches after which it is seen whether enough nodes are left: that takes as long as a stretch or two."""
+
+
 @noinline
 def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
     """Bits of the nodes that no plan has from a moment on until the job would end; when to try again.
@@ -640,36 +735,42 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     That is the end of the first stretch after which there are other nodes, or of the first reservation where
     one is in the way, or 0.
     """
-    limit = t.jobs[j]["limit"]
+    limit = t.jobs[j]["least"]
     until = moment + limit
     later, reopened = 0, 0
     own, kind = t.jobs[j]["partition"], t.jobs[j]["kind"]
+    # names for arrays, so that their addresses are not read again for each word
+    bits, allowed = r.bits, r.allowed
     if t.counts[1] > 0:
         for node in range(len(r.usable)):
             r.usable[node] = t.reach[own, node] & t.up[node]
         if keep_off(t, r, own, limit, moment):
             reopened = after_reservations(t, moment, b.resolution)
-        pack(r.usable, r.allowed)
+        pack(r.usable, allowed)
     else:
-        for word in range(len(r.allowed)):
-            r.allowed[word] = t.reach_bits[own, word] & r.up[word]
-    for word in range(len(r.bits)):
-        r.bits[word] = r.allowed[word]
-    last = s.count[0] - 1
+        reach, up = t.reach_bits[own], r.up
+        for word in range(len(allowed)):
+            allowed[word] = reach[word] & up[word]
+    for word in range(len(bits)):
+        bits[word] = allowed[word]
+    last, wanted = s.count[0] - 1, t.jobs[j]["nodes"]
     for k in range(last + 1):
         row = s.order[k]
         if s.end[row] <= moment:
             continue
-        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], r.allowed, r.bits):
+        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], allowed, bits):
             later = s.end[row]
         if s.begin[row] > until:
             break
         free = s.free[row]
-        for word in range(len(r.bits)):
-            r.bits[word] &= free[word]
+        for word in range(len(bits)):
+            bits[word] &= free[word]
+        if later and k % _OFTEN == 0 and number_of_both(bits, bits) < wanted:
+            break  # it will be tried later anyway
     # only now those are left out that could hold no part of the job
-    for word in range(len(r.bits)):
-        r.bits[word] &= t.suits_bits[kind, word]
+    suits = t.suits_bits[kind]
+    for word in range(len(bits)):
+        bits[word] &= suits[word]
     if 0 < reopened < now + b.window and (later == 0 or reopened < later):
         later = reopened
     return int(later)
@@ -731,8 +832,7 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
         ended = most
     for word in range(len(r.bits)):
         r.wanted[word] = r.bits[word] & r.idle[ended, word]
-    unpack(r.wanted, r.fitting)
-    choose(t.free, r, job)
+    choose_of_runs(t.free, r, job, runs_of_bits(r, len(r.fitting)))
     return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
 
@@ -752,6 +852,16 @@ def suppose_now(t: Any, r: Any) -> None:
         r.free[MEMORY, node] = t.free[MEMORY, node]
         r.free[GPUS, node] = t.free[GPUS, node]
         r.alone[node] = t.alone[node]
+        r.busy[node] = t.busy[node]
+        r.quiet[node] = t.idle[node]
+
+
+@inline
+def suppose_gone(r: Any, job: Any, node: int) -> None:
+    """Suppose that a job were not on a node."""
+    r.alone[node] -= job["whole"]
+    r.busy[node] -= 1
+    r.quiet[node] = 1 if r.busy[node] == 0 else 0
 
 
 @inline
@@ -765,7 +875,7 @@ def overlaps(t: Any, nodes: Any, other: Any) -> bool:
 
 @noinline
 def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
-    """When a job that shares nodes could start on the usable ones.
+    """When a job of select/cons_tres could start on the usable nodes.
 
     Running jobs are taken off by the time when they have to end, all of a stretch of time together; each
     stretch is at least twice as long as the one before.
@@ -789,7 +899,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
             for i in range(other["nodes"]):
                 node = t.placed[other["first"] + i]
                 give(r.free, other, node, 1)
-                r.alone[node] -= other["whole"]
+                suppose_gone(r, other, node)
             taken += 1
             if taken > 201 or (k < running and t.jobs[t.running[k]]["expected"] > bound + step):
                 break
@@ -801,7 +911,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
         while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
             step *= 2
         mark_free(r.free, r, r.usable, t.jobs[j])
-        if fitting_nodes(r.free, t.idle, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
+        if fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
             choose(r.free, r, t.jobs[j])
             expected = t.jobs[last]["expected"]
             if expected > now:
@@ -818,7 +928,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     select/cons_tres answer; with one it saves work.
     """
     job = t.jobs[j]
-    if job["whole"]:
+    if r.ranks[LINEAR]:
         return int(earliest_whole(t, r, j, now, now_only, horizon))
     kind = job["kind"]
     if job["gpus"]:
@@ -868,14 +978,21 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 
 
 @inline
+def is_beyond(wanted: Any, free: Any) -> bool:
+    """Whether some wanted nodes are not free."""
+    found = 0
+    for word in range(len(wanted)):
+        found |= wanted[word] & ~free[word]
+    return found != 0
+
+
+@inline
 def clashes(s: Any, r: Any, begin: int, end: int) -> bool:
     """Whether a plan has one of the wanted nodes at some time in a stretch."""
     for k in range(s.count[0]):
         row = s.order[k]
-        if s.end[row] > begin and s.begin[row] < end:
-            for word in range(len(r.wanted)):
-                if r.wanted[word] & ~s.free[row, word]:
-                    return True
+        if s.end[row] > begin and s.begin[row] < end and is_beyond(r.wanted, s.free[row]):
+            return True
     return False
 
 
@@ -916,6 +1033,7 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     """
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
+    t.jobs[job["of"]]["planned"] = r.passes[0]
     for i in range(job["nodes"]):
         t.placed[job["first"] + i] = r.chosen[i]
     if s.count[1] >= b.most_stretches:
@@ -926,8 +1044,9 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     for k in range(s.count[0]):
         row = s.order[k]
         if s.begin[row] >= begin and s.end[row] <= end:
-            for word in range(len(r.wanted)):
-                s.free[row, word] &= ~r.wanted[word]
+            wanted, free = r.wanted, s.free[row]
+            for word in range(len(wanted)):
+                free[word] &= ~wanted[word]
     for k in range(s.count[0] - 1):
         row, following = s.order[k], s.order[k + 1]
         if not differ(s.free[row], s.free[following]):

@@ -85,9 +85,6 @@ class Minutes(Usage):
         jobs["asked"] = np.where(rules.factor == 0, 0, self.whole)
         jobs["promise"] = self.whole * rules.factor
         self.left = self.whole.copy()
-        # also limits for which jobs only count: `kernels.unchecked` on arrays
-        limited = np.maximum(tables.limited, -2 - tables.limited)
-        self.limited = np.where((limited >= 0) & (limits["minutes"][limited] < FOREVER), limited, -1)
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
@@ -151,9 +148,12 @@ class Minutes(Usage):
 
     def _rows(self, jobs: Integers) -> tuple[Integers, Integers, Integers]:
         """Limits of minutes of some jobs, the place of the job for each, and what it has of the resource."""
-        which, column = np.nonzero(self.limited[jobs] >= 0)
-        rows: Integers = self.limited[jobs[which], column]
-        return rows, which, self.tables.amounts[jobs[which], 1 + self.tables.limits["resource"][rows]]
+        limits, limited = self.tables.limits, self.tables.limited[jobs]
+        # also limits for which jobs only count: `kernels.unchecked` on arrays
+        limited = np.maximum(limited, -2 - limited)
+        which, column = np.nonzero((limited >= 0) & (limits["minutes"][limited] < FOREVER))
+        rows: Integers = limited[which, column]
+        return rows, which, self.tables.amounts[jobs[which], 1 + limits["resource"][rows]]
 
     def overdrawn(self) -> list[int]:
         """Running jobs of groups that have used up their minutes, to be killed; none with safe limits."""

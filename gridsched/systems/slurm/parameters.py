@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +16,40 @@ PriorityType = Literal["multifactor", "basic"]
 PreemptType = Literal["none", "partition_prio", "qos"]
 PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
 ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionRules:
+    """What the jobs of a partition must be, and get.
+
+    Parameters
+    ----------
+    accounts, qualities : frozenset of str, optional
+        AllowAccounts and AllowQos: accounts and qualities of service of its jobs; by default all.
+    no_accounts, no_qualities : frozenset of str
+        DenyAccounts and DenyQos: those that its jobs may not have; without effect beside those above.
+    least_nodes : int
+        MinNodes of a job.
+    exclusive : bool
+        Whether its jobs get whole nodes (OverSubscribe=EXCLUSIVE).
+    """
+
+    accounts: frozenset[str] | None = None
+    qualities: frozenset[str] | None = None
+    no_accounts: frozenset[str] = frozenset()
+    no_qualities: frozenset[str] = frozenset()
+    least_nodes: int = 0
+    exclusive: bool = False
+
+    def admits(self, account: str, quality: str) -> bool:
+        """Whether jobs of an account and a quality of service may run there."""
+        return _is_among(account, self.accounts, self.no_accounts) and _is_among(
+            quality, self.qualities, self.no_qualities
+        )
+
+
+def _is_among(name: str, allowed: frozenset[str] | None, denied: frozenset[str]) -> bool:
+    return name in allowed if allowed is not None else name not in denied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +92,8 @@ class SlurmParameters:
         Jobs of a lower priority may be backfilled, but get no plan.
     bf_min_age_reserve : int
         Jobs that have waited fewer seconds may be backfilled, but get no plan, and close no partition.
+    bf_one_resv_per_job : bool
+        Whether a job that may run in several partitions gets a plan in the first of them only.
     bf_node_space_size : int
         Stretches of time into which plans may divide a pass, before it ends; 0 for `bf_max_job_test`.
     kill_wait : int
@@ -118,6 +154,16 @@ class SlurmParameters:
         PreemptMode of partitions by number, where it is another one.
     partition_qualities : mapping of int to str, optional
         Quality of service of partitions by number, whose limits their jobs are held to (QOS).
+    partition_lists : mapping of int to sequence of int, optional
+        Numbers of partitions, by the number of their list in the column `partitions` of the workload: a job
+        runs in that in which it can start first, by priority in the order of the list.
+    partition_rules : mapping of int to PartitionRules, optional
+        What jobs of partitions must be and get, by number. Names of accounts and qualities of service are
+        their numbers in the workload.
+    licences : mapping of str to int, optional
+        How many of each licence there are (Licenses).
+    licence_lists : mapping of int to mapping of str to int, optional
+        Licences of jobs, by the number of their list in the column `licences` of the workload.
     accounting : Accounting, optional
         Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
         Their names are their numbers in the workload: its groups, users and queues. Limits count where
@@ -147,6 +193,7 @@ class SlurmParameters:
     bf_max_job_start: int = 0
     bf_min_prio_reserve: int = 0
     bf_min_age_reserve: int = 0
+    bf_one_resv_per_job: bool = False
     bf_node_space_size: int = 0
     kill_wait: int = 30
     preempt_type: PreemptType = "none"
@@ -179,6 +226,10 @@ class SlurmParameters:
     partition_factors: Mapping[int, int] | None = None
     partition_preempt_modes: Mapping[int, PreemptMode] | None = None
     partition_qualities: Mapping[int, str] | None = None
+    partition_lists: Mapping[int, Sequence[int]] | None = None
+    partition_rules: Mapping[int, PartitionRules] | None = None
+    licences: Mapping[str, int] | None = None
+    licence_lists: Mapping[int, Mapping[str, int]] | None = None
     accounting: Accounting | None = None
 
     def __post_init__(self) -> None:

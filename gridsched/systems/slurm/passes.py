@@ -18,6 +18,7 @@ from gridsched.systems.slurm import kernels, preemption
 from gridsched.systems.slurm.kernels import (
     BITS,
     NOTED,
+    REJECTED,
     Backfill,
     NoPreemption,
     Preemption,
@@ -26,6 +27,7 @@ from gridsched.systems.slurm.kernels import (
     Tables,
     choose_lightest,
     clashes,
+    count_test,
     fitting_nodes,
     has_licences,
     keep_off,
@@ -37,12 +39,13 @@ from gridsched.systems.slurm.kernels import (
     past_reservations,
     plan,
     start,
+    tested,
     unmark,
     usable_at,
 )
 
 who_gives_way = ModuleDispatch(kernels, preemption, Preemption)
-"""`earliest`, `has_room` and `makes_room` without preemption or with it."""
+"""`earliest`, `has_room`, `makes_room`, `is_elsewhere` and `change_places` without preemption or with it."""
 
 NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 """What a backfill pass did with a job."""
@@ -103,26 +106,38 @@ def main_pass(
         How many it started.
     """
     p = by_reference(rules)
-    count = 0
+    r.passes[0] += 1
+    count, looked = 0, 0
     partitions = t.reach.shape[0]
-    r.tested[:partitions] = 0
     for node in range(len(r.lost)):
         r.lost[node] = 1 if t.up[node] == 0 or r.completing[node] > 0 else 0
     closed = np.zeros(partitions, np.uint8)
     left = partitions
     for k in range(waiting):
-        if (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
+        if most[2] and count >= most[2]:
             break
         j = queue[k]
-        own = t.jobs[j]["partition"]
+        if who_gives_way.is_elsewhere(t, r, p, j):
+            continue
+        own, tasks = t.jobs[j]["partition"], t.jobs[j]["counter"]
+        if tasks >= 0:
+            # tasks behind one that did not start are not looked at
+            if tested(r, tasks):
+                continue
+            count_test(r, tasks, REJECTED)
+        count_test(r, own, 1)
+        if most[1] and tested(r, own) > most[1]:
+            continue
+        looked += 1
+        if most[0] and looked > most[0]:
+            break
         if closed[own]:
             # that a job waits behind another one is noted each time
             t.counts[NOTED] = 1
             if left == 0:
                 break
             continue
-        r.tested[own] += 1
-        if (most[1] and r.tested[own] > most[1]) or over_limit(t, j) or not has_licences(t, j):
+        if over_limit(t, j) or not has_licences(t, j):
             continue
         suits = t.suits[t.jobs[j]["kind"]]
         unmark(r, t.reach[own])
@@ -138,9 +153,12 @@ def main_pass(
         if enough:
             choose_lightest(t.free, r, t.jobs[j])
         if enough or who_gives_way.makes_room(t, r, p, j, now):
+            j = who_gives_way.change_places(t, p, j)
             start(t, r, j, now)
             started[count] = j
             count += 1
+            if tasks >= 0:
+                count_test(r, tasks, -REJECTED)
             continue
         mark(r, suits, t.jobs[j])
         for node in range(len(r.lost)):
@@ -172,7 +190,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     if not has_licences(t, j):
         return NEITHER
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
-    limit = t.jobs[j]["limit"]
+    no_plan |= b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
+    limit = t.jobs[j]["least"]
     later = now
     while True:
         moment = later
@@ -199,6 +218,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             if over_limit(t, j):
                 return NEITHER
             if who_gives_way.has_room(t, r, p, j, now):
+                j = who_gives_way.change_places(t, p, j)
+                t.jobs[j]["limit"] = limit
                 start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
@@ -262,37 +283,36 @@ def backfill_pass(
     s.begin[0] = now // b.resolution * b.resolution
     s.end[0] = (now + b.window) // b.resolution * b.resolution
     r.changes[0] += 1
+    r.passes[0] += 1
     pack(t.up, r.up)
     s.free[0, :] = r.up
-    r.tested[:] = 0
     partitions = t.reach.shape[0]
     count, tests = 0, 0
     for k in range(waiting):
         if b.most_tests and tests >= b.most_tests:
             break
         j = queue[k]
-        if over_limit(t, j):
+        if who_gives_way.is_elsewhere(t, r, p, j) or over_limit(t, j):
             continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
-        if (b.max_per_partition and r.tested[own] >= b.max_per_partition) or (
-            b.max_per_user and r.tested[u] >= b.max_per_user
+        if (b.max_per_partition and tested(r, own) >= b.max_per_partition) or (
+            b.max_per_user and tested(r, u) >= b.max_per_user
         ):
             continue
-        a = t.jobs[j]["array"]
-        plans = len(r.tested) - len(t.tasks) + a
-        if a >= 0 and r.tested[plans] >= b.max_per_array:
+        tasks = t.jobs[j]["counter"]
+        if tasks >= 0 and tested(r, tasks) >= b.max_per_array:
             continue
-        r.tested[own] += 1
-        r.tested[u] += 1
+        count_test(r, own, 1)
+        count_test(r, u, 1)
         tests += 1
         done = test_job(t, s, r, b, p, j, now)
         if done == FULL:
             break
-        if a >= 0 and done != STARTED:
+        if tasks >= 0 and done != STARTED:
             # tasks behind one that got no plan are not tried
-            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else FOREVER
+            count_test(r, tasks, 1 if done == PLANNED else REJECTED)
         if done == STARTED:
-            started[count] = j
+            started[count] = t.jobs[j]["of"]
             count += 1
             if b.most_starts and count >= b.most_starts:
                 break

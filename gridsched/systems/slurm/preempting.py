@@ -57,7 +57,6 @@ def preemption_arrays(
     """
     jobs = len(group)
     settings = (
-        parameters.select_type == "linear",
         parameters.preempt_youngest_first,
         parameters.preempt_strict_order,
         parameters.preempt_reorder_count,
@@ -73,10 +72,9 @@ def preemption_arrays(
         settings=np.array(settings, np.int64),
         suspended=np.zeros(jobs, np.uint8),
         again=np.zeros(jobs, np.int64),
+        killed=np.zeros(jobs, np.int64),
         candidates=np.zeros(jobs, np.int64),
         overlap=np.zeros(jobs, np.int64),
-        idle=np.zeros(nodes, np.uint8),
-        busy=np.zeros(nodes, np.int64),
         chosen=np.zeros(nodes, np.int64),
         victims=np.zeros(jobs, np.int64),
         by=np.zeros(jobs, np.int64),

@@ -16,13 +16,12 @@ from typing import Any
 
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER
+from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.kernels import (
     CORES,
-    GPUS,
     KEPT,
     KILLED,
     LINEAR,
-    MEMORY,
     PATIENCE,
     REORDERED,
     STRICT,
@@ -36,6 +35,7 @@ from gridsched.systems.slurm.kernels import (
     mark_free,
     next_on,
     overlaps,
+    suppose_gone,
     suppose_now,
     take_off,
     unpack,
@@ -43,6 +43,26 @@ from gridsched.systems.slurm.kernels import (
 
 CANDIDATES, VICTIMS, TAKES = 0, 1, 2
 """Counts of a pass."""
+
+
+@inline
+def is_elsewhere(t: Any, r: Any, p: Any, j: int) -> bool:
+    """Whether a job has started in another of its partitions, or has jobs killed there in this pass."""
+    return bool(kernels.is_elsewhere(t, r, p, j) or p.killed[t.jobs[j]["of"]] == r.passes[0])
+
+
+@inline
+def change_places(t: Any, p: Any, row: int) -> int:
+    """Let a job have the partition of one of its rows, and the row that of the job; which job it is."""
+    job = kernels.change_places(t, p, row)
+    if job != row:
+        p.group[job], p.group[row] = p.group[row], p.group[job]
+        p.level[job], p.level[row] = p.level[row], p.level[job]
+        p.mode[job], p.mode[row] = p.mode[row], p.mode[job]
+        p.way[job], p.way[row] = p.way[row], p.way[job]
+        p.exempt[job], p.exempt[row] = p.exempt[row], p.exempt[job]
+    return int(job)
+
 
 # --- who may give way -----------------------------------------------------------------------------
 
@@ -89,16 +109,7 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
 
 
 @noinline
-def suppose(t: Any, r: Any, p: Any) -> None:
-    """Begin with what there is."""
-    suppose_now(t, r)
-    for node in range(len(t.busy)):
-        p.busy[node] = t.busy[node]
-        p.idle[node] = t.idle[node]
-
-
-@noinline
-def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
+def leave_out(t: Any, r: Any, j: int, cores_only: bool) -> None:
     """Suppose that a job were not there, or that only its cores were free."""
     job = t.jobs[j]
     for i in range(job["nodes"]):
@@ -107,24 +118,15 @@ def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
             r.free[CORES, node] += job["cores"]
         else:
             give(r.free, job, node, 1)
-        r.alone[node] -= job["whole"]
-        p.busy[node] -= 1
-        p.idle[node] = 1 if p.busy[node] == 0 else 0
+        suppose_gone(r, job, node)
 
 
 @noinline
-def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
+def would_fit(t: Any, r: Any, j: int) -> bool:
     """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
     mark_free(r.free, r, r.usable, job)
-    count = fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job)
-    if job["whole"]:
-        for node in range(len(r.fitting)):
-            short = r.free[MEMORY, node] < job["memory"] or r.free[GPUS, node] < job["gpus"]
-            if r.fitting[node] != 0 and short:
-                r.fitting[node] = 0
-                count -= 1
-    return bool(count >= job["nodes"])
+    return bool(fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, job) >= job["nodes"])
 
 
 @inline
@@ -177,11 +179,11 @@ def leave_in_order(t: Any, r: Any, p: Any, j: int) -> int:
 
     Of each is noted how many of its nodes were of use to the job then.
     """
-    suppose(t, r, p)
+    suppose_now(t, r)
     for i in range(p.counts[CANDIDATES]):
         other = p.candidates[i]
-        leave_out(t, r, p, other, p.way[other] == SUSPENDED)
-        fits = would_fit(t, r, p, j)
+        leave_out(t, r, other, p.way[other] == SUSPENDED)
+        fits = would_fit(t, r, j)
         p.overlap[i] = 0
         for k in range(t.jobs[other]["nodes"]):
             p.overlap[i] += r.fitting[t.placed[t.jobs[other]["first"] + k]]
@@ -233,14 +235,14 @@ def killed_for(t: Any, r: Any, p: Any, j: int) -> int:
     """
     count, passes = p.counts[CANDIDATES], 0
     while True:
-        suppose(t, r, p)
+        suppose_now(t, r)
         last = -1
         for i in range(count):
             other = p.candidates[i]
             if last >= 0 or p.way[other] != KILLED or not overlaps(t, r.usable, t.jobs[other]):
                 continue
-            leave_out(t, r, p, other, False)
-            if would_fit(t, r, p, j):
+            leave_out(t, r, other, False)
+            if would_fit(t, r, j):
                 last = i
         if last < 0:
             return KEPT
@@ -256,12 +258,12 @@ def killed_for(t: Any, r: Any, p: Any, j: int) -> int:
 @noinline
 def suppose_suspended(t: Any, r: Any, p: Any, below: int) -> int:
     """Suppose that candidates below a level had no cores; the highest level among them, -1 without any."""
-    suppose(t, r, p)
+    suppose_now(t, r)
     highest = -1
     for i in range(p.counts[CANDIDATES]):
         other = p.candidates[i]
         if p.way[other] == SUSPENDED and p.level[other] < below:
-            leave_out(t, r, p, other, True)
+            leave_out(t, r, other, True)
             highest = max(highest, p.level[other])
     return int(highest)
 
@@ -271,15 +273,15 @@ def suspended_for(t: Any, r: Any, p: Any, j: int) -> int:
     """select/cons_tres: candidates to be suspended, of higher levels only if need be; SUSPENDED or KEPT."""
     below = FOREVER
     highest = suppose_suspended(t, r, p, below)
-    if highest < 0 or not would_fit(t, r, p, j):
+    if highest < 0 or not would_fit(t, r, j):
         return KEPT
     while highest >= 0:
         next_highest = suppose_suspended(t, r, p, highest)
-        if not would_fit(t, r, p, j):
+        if not would_fit(t, r, j):
             break
         below, highest = highest, next_highest
     suppose_suspended(t, r, p, below)
-    would_fit(t, r, p, j)
+    would_fit(t, r, j)
     choose(r.free, r, t.jobs[j])
     job = t.jobs[j]
     for k in range(job["nodes"]):
@@ -316,20 +318,22 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     if find_candidates(t, p, j, now) == 0:
         return False
     before = p.counts[VICTIMS]
-    if p.settings[LINEAR]:
+    if r.ranks[LINEAR]:
         how = take_whole_nodes(t, r, p, j)
     else:
         how = suspended_for(t, r, p, j)
         if how == KEPT:
             how = killed_for(t, r, p, j)
-    if how == KILLED and now < p.again[j]:
+    job = t.jobs[j]["of"]
+    if how == KILLED and now < p.again[job]:
         p.counts[VICTIMS] = before
     elif how == KILLED:
-        p.again[j] = now + p.settings[PATIENCE]
+        p.again[job] = now + p.settings[PATIENCE]
+        p.killed[job] = r.passes[0]
         for i in range(before, p.counts[VICTIMS]):
-            job = t.jobs[p.victims[i]]
-            for k in range(job["nodes"]):
-                r.completing[t.placed[job["first"] + k]] += 1
+            victim = t.jobs[p.victims[i]]
+            for k in range(victim["nodes"]):
+                r.completing[t.placed[victim["first"] + k]] += 1
             take_off(t, p.victims[i])
     return how == SUSPENDED
 
@@ -342,12 +346,12 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     """When a job could start on the usable nodes if those that may give way did, and on which."""
     p.counts[TAKES] = p.counts[CANDIDATES] = 0
     unpack(r.bits, r.usable)
-    suppose(t, r, p)
-    fits = would_fit(t, r, p, j)
+    suppose_now(t, r)
+    fits = would_fit(t, r, j)
     if not fits and find_candidates(t, p, j, now) > 0:
         for i in range(p.counts[CANDIDATES]):
-            leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
-        fits = would_fit(t, r, p, j)
+            leave_out(t, r, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
+        fits = would_fit(t, r, j)
         p.counts[TAKES] = 1 if fits else 0
     if fits:
         choose(r.free, r, t.jobs[j])
@@ -357,13 +361,13 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     for i in range(p.counts[CANDIDATES]):
         r.off[p.candidates[i]] = 1
     found = FOREVER
-    if t.jobs[j]["whole"] == 0:
+    if r.ranks[LINEAR] == 0:
         found = earliest_shared(t, r, b, j, now, horizon)
     else:
         k = next_on(t, r, 0)
         while k < t.counts[0] and found == FOREVER and t.jobs[t.running[k]]["expected"] <= horizon:
-            leave_out(t, r, p, t.running[k], False)
-            if would_fit(t, r, p, j):
+            leave_out(t, r, t.running[k], False)
+            if would_fit(t, r, j):
                 choose(r.free, r, t.jobs[j])
                 found = max(t.jobs[t.running[k]]["expected"], now + 1)
             k = next_on(t, r, k + 1)

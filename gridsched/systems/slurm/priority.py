@@ -77,18 +77,23 @@ class Resets:
 class Priorities:
     """Priorities that do not change, and what those that do are told.
 
+    Jobs that enter the queue are told once for each of their partitions, by their rows.
+
     Parameters
     ----------
     priority : sequence of float
         Priority of each job.
+    of : int64[n + m], optional
+        The job of each row; by default each has one.
     """
 
-    def __init__(self, priority: list[float]) -> None:
+    def __init__(self, priority: list[float], of: Integers | None = None) -> None:
         self.priority = priority
+        self.of: Integers = np.arange(len(priority)) if of is None else of
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
-        return self.priority[job]
+        return self.priority[self.of[job]]
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
@@ -105,7 +110,7 @@ class Priorities:
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
-        return np.array([self.priority[job] for job in waiting.tolist()])
+        return np.array([self.priority[job] for job in self.of[waiting].tolist()])
 
 
 class FirstCome(Priorities):
@@ -113,8 +118,8 @@ class FirstCome(Priorities):
 
     Parameters
     ----------
-    jobs : int
-        How many there are, in order of submission.
+    of : int64[n + m]
+        The job of each row; jobs are in order of submission.
     rank : int64[n], optional
         Their places, where some were held and released later.
     nice : int64[n], optional
@@ -122,8 +127,9 @@ class FirstCome(Priorities):
         lowest so far.
     """
 
-    def __init__(self, jobs: int, rank: Integers | None = None, nice: Integers | None = None) -> None:
-        super().__init__([0.0] * jobs)
+    def __init__(self, of: Integers, rank: Integers | None = None, nice: Integers | None = None) -> None:
+        jobs = int(of.max(initial=-1)) + 1
+        super().__init__([0.0] * jobs, of)
         self.came = [False] * jobs
         self.last = float(jobs + 1)
         for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
@@ -132,11 +138,12 @@ class FirstCome(Priorities):
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue, after all others if it does once more."""
-        if self.came[job]:
-            self.last -= 1
-            self.priority[job] = self.last
-        self.came[job] = True
-        return self.priority[job]
+        if job < len(self.came):  # its first row
+            if self.came[job]:
+                self.last -= 1
+                self.priority[job] = self.last
+            self.came[job] = True
+        return super().submitted(job, now, since)
 
 
 class Usage(Priorities):
@@ -290,7 +297,7 @@ class Multifactor(Usage):
     parameters : SlurmParameters
         Parameters of the scheduler.
     jobs : JOB[n]
-        The jobs.
+        The rows of the jobs, those of the controller.
     owners : sequence of (str, str, str)
         Account, user and quality of service of each.
     accounting : Accounting
@@ -342,11 +349,11 @@ class Multifactor(Usage):
         priority = {name: each.priority for name, each in accounting.qualities.items()}
         quality = np.array([priority.get(name, 0) for *_, name in owners], np.float64)
         quality /= max([1, *priority.values()])
-        partition = factor[jobs["partition"]] / max(float(factor.max(initial=0)), 1.0)
-        # what does not change
-        fixed = (
-            parameters.priority_weight_qos * quality + parameters.priority_weight_partition * partition - nice
+        self.of_partition = (
+            parameters.priority_weight_partition * factor / max(float(factor.max(initial=0)), 1.0)
         )
+        # what does not change
+        fixed = parameters.priority_weight_qos * quality - nice
         per_job = {
             "processors": jobs["processors"],
             "nodes": jobs["nodes"],
@@ -379,7 +386,7 @@ class Multifactor(Usage):
         """Whole-number priorities, at least 1."""
         factor = np.where(self.place[which] >= 0, self.shares.factor[self.place[which]], 0.0)
         total = self.parameters.priority_weight_age * age + self.parameters.priority_weight_fairshare * factor
-        total = total + size + self.fixed[which]
+        total = total + size + (self.fixed[which] + self.of_partition[self.jobs["partition"][which]])
         return np.maximum(np.floor(total), 1.0)
 
     def submitted(self, job: int, now: int, since: int) -> float:

@@ -137,7 +137,10 @@ class QueueWatch:
 
 
 def _ahead(controller: Controller, job: int, now: int) -> Iterator[int]:
-    """Jobs before one in its partition, of other arrays, that close it if they do not fit."""
+    """Jobs before one in its partition, of other arrays, that close it if they do not fit.
+
+    Of a job that may run in several partitions it is the partition of its list that comes first.
+    """
     tables, rules, second = controller.tables, controller.backfill, now // controller.unit
     for other in controller.queue[: controller.waiting].tolist():
         if other == job:
@@ -147,7 +150,7 @@ def _ahead(controller: Controller, job: int, now: int) -> Iterator[int]:
         closes = record["priority"] >= rules.least_priority and second - record["begin"] >= rules.least_age
         skipped = kernels.over_limit(tables, other) or not kernels.has_licences(tables, other)
         if record["partition"] == tables.jobs[job]["partition"] and closes and not (skipped or together):
-            yield other
+            yield int(record["of"])
 
 
 def _limit_of(tables: Any, job: int) -> int:

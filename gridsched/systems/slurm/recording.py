@@ -65,7 +65,8 @@ class RecordedJob:
     number. `eligible` is its begin time, `released` when its hold ended, `cancelled` when it was
     cancelled while it waited, `freed` when all its nodes could be used by others. `dependencies` are
     kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features of nodes,
-    `licences` are names with numbers.
+    `licences` are names with numbers, `others` the partitions beside `partition` in which it might run.
+    `whole` says whether it asked for whole nodes, and `least` for which shortest limit [s], 0 for none.
     """
 
     number: int
@@ -99,6 +100,9 @@ class RecordedJob:
     nice: int = 0
     constraint: str = ""
     licences: Mapping[str, int] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    whole: bool = False
+    least: int = 0
 
     @property
     def identifier(self) -> str:
@@ -280,6 +284,7 @@ def _job_of(
 ) -> RecordedJob:
     start, number = _instant(row["start_ms"], -1), int(row["jobidraw"])
     array, _, task = row["jobid"].partition("_")
+    listed = (asked.get("partition") or "").split(",")
     # what was asked for beside resources: a word, and what follows its first colon
     wish, _, rest = (asked.get("extra") or "").partition(":")
     extra = {wish: rest}
@@ -323,6 +328,9 @@ def _job_of(
         nice=int(extra.get("nice") or asked.get("nice") or 0),
         constraint=asked.get("constraint") or "",
         licences=licences_of(asked.get("licenses") or "", "licenses"),
+        others=tuple(name for name in listed if name and name != row.get("partition", "")),
+        whole=(asked.get("exclusive") or "0") not in ("0", "False", "no"),
+        least=60 * int(asked.get("time_min") or 0),
     )
 
 

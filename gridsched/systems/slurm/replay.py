@@ -53,14 +53,14 @@ class LoggedPriorities(Priorities):
 
     Parameters
     ----------
-    jobs : int
-        How many there are.
+    of : int64[n + m]
+        The job of each row.
     log : list of (int, int, float)
         Instant, place of the job, priority; by instant.
     """
 
-    def __init__(self, jobs: int, log: list[tuple[int, int, float]]) -> None:
-        super().__init__([0.0] * jobs)
+    def __init__(self, of: Integers, log: list[tuple[int, int, float]]) -> None:
+        super().__init__([0.0] * (int(of.max(initial=-1)) + 1), of)
         self.log, self.next = log, 0
 
     def due(self) -> int:
@@ -157,8 +157,9 @@ class Replay:
 
     @property
     def owners(self) -> list[Owner]:
-        """Account, user and quality of service of each job."""
-        return [(job.account, job.user, job.qos) for job in self.recording.jobs]
+        """Account, user and quality of service of each row."""
+        jobs = [self.recording.jobs[k] for k, _ in self.rows]
+        return [(job.account, job.user, job.qos) for job in jobs]
 
     @property
     def constraints(self) -> list[str]:
@@ -169,6 +170,15 @@ class Replay:
     def partitions(self) -> dict[str, int]:
         """Place of each partition."""
         return {each.name: k for k, each in enumerate(self.configuration.partitions)}
+
+    @property
+    def rows(self) -> list[tuple[int, int]]:
+        """Jobs once for each of their partitions: places of both, first of all of that in which they ran."""
+        jobs, places = self.recording.jobs, self.partitions
+        first = [(k, self.place_of(job)) for k, job in enumerate(jobs)]
+        return first + [
+            (k, places[name]) for k, job in enumerate(jobs) for name in job.others if name in places
+        ]
 
     def place_of(self, job: RecordedJob) -> int:
         """Place of the partition of a job: its own, else the default one.
@@ -236,23 +246,24 @@ class Replay:
 
     def records(self) -> RecordArray:
         """What the jobs ask for."""
-        jobs = job_records(len(self.recording.jobs))
+        rows = self.rows
+        jobs = job_records(len(rows))
         users = sorted({job.user for job in self.recording.jobs})
         cores = {node.name: node.cores for node in self.configuration.nodes}
-        for k, job in enumerate(self.recording.jobs):
-            partition = self.configuration.partitions[self.place_of(job)]
-            whole = self.scheduler.select_type == "linear" or partition.exclusive
+        for k, (of, place) in enumerate(rows):
+            job, partition = self.recording.jobs[of], self.configuration.partitions[place]
+            whole = self.scheduler.select_type == "linear" or partition.exclusive or job.whole
             each = cores[partition.nodes[0]] if whole else max(job.cores, 1)
             memory = 0 if whole or not self.scheduler.memory_is_consumed else job.memory
             jobs[k]["nodes"], jobs[k]["cores"], jobs[k]["memory"] = job.nodes, each, memory
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
-            jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
+            jobs[k]["of"], jobs[k]["least"] = of, job.least
+            jobs[k]["partition"], jobs[k]["user"] = place, users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
             jobs[k]["late"] = self._late(job)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
-        most = [job.array_limit for job in self.recording.jobs]
-        chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
+        chain_tasks(jobs, np.array(of_array, np.int64))
         return jobs
 
     def _limits(self) -> tuple[RecordArray, Integers, LimitsOfJobs]:
@@ -260,14 +271,12 @@ class Replay:
         jobs = self.recording.jobs
         enforced = self.accounting if self.scheduler.enforce_limits else Accounting()
         partitions = self.configuration.partitions
-        of_jobs = limits_of_jobs(
-            enforced, self.owners, [partitions[self.place_of(job)].quality for job in jobs]
-        )
+        of_jobs = limits_of_jobs(enforced, self.owners, [partitions[place].quality for _, place in self.rows])
         of_arrays = {job.array: job.array_limit for job in jobs if job.array_limit}
         arrays = unlimited(len(of_arrays))
         arrays["jobs"] = list(of_arrays.values())
         places = {array: len(of_jobs.rows) + k for k, array in enumerate(of_arrays)}
-        own = [places[job.array] if job.array_limit else -1 for job in jobs]
+        own = [places[jobs[k].array] if jobs[k].array_limit else -1 for k, _ in self.rows]
         return (
             np.concatenate([of_jobs.table(safe=self.scheduler.safe_limits), arrays]),
             np.ascontiguousarray(np.column_stack([of_jobs.limited, np.array(own, np.int64)])),
@@ -278,10 +287,11 @@ class Replay:
         self, priorities: str | Priorities, latency: int | None = None, *, watch: Watcher | None = None
     ) -> Controller:
         """The controller with its jobs, before it does anything; see `closed_loop`."""
+        records = self.records()
         if isinstance(priorities, str):
-            priorities = self._priorities(priorities)
+            priorities = self._priorities(priorities, records)
         limits, limited, of_jobs = self._limits()
-        jobs, partitions, records = self.recording.jobs, self.configuration.partitions, self.records()
+        jobs, partitions = self.recording.jobs, self.configuration.partitions
         machine = self.machine(limits)
         minutes = None
         if of_jobs.has_minutes:
@@ -299,7 +309,7 @@ class Replay:
             records["partition"],
             machine.tier,
             [each.preempt_mode or self.scheduler.preempt_mode for each in partitions],
-            [job.qos for job in jobs],
+            [name for *_, name in self.owners],
         )
         return Controller(
             machine,
@@ -307,7 +317,7 @@ class Replay:
                 jobs=records,
                 run=np.array([job.end - job.last_start for job in jobs], np.int64),
                 limited=limited,
-                licences=self._licences(),
+                licences=self._licences()[records["of"]],
                 lifecycles=self._lifecycles(),
                 preemption=preemption,
                 minutes=minutes,
@@ -403,15 +413,15 @@ class Replay:
                 found += [(k, on, kind) for on in named[name]]
         return dependency_table(found)
 
-    def _priorities(self, priorities: str) -> Priorities:
+    def _priorities(self, priorities: str, records: RecordArray) -> Priorities:
         if self.scheduler.priority_type == "basic":
             come = [max(job.submit, job.released) for job in self.recording.jobs]
             rank = np.empty(len(come), np.int64)
             rank[np.argsort(come, kind="stable")] = np.arange(len(come))
             nice = np.array([job.nice for job in self.recording.jobs], np.int64)
-            return FirstCome(len(come), rank, nice)
+            return FirstCome(records["of"], rank, nice)
         if priorities == "computed":
-            return self.multifactor()
+            return self.multifactor(records)
         # the tasks of an array that wait have one record, which has the number of the array
         places: dict[int, list[int]] = {}
         for k, job in enumerate(self.recording.jobs):
@@ -420,24 +430,24 @@ class Replay:
         log = [
             (at, k, given) for at, number, given in self.recording.priorities for k in places.get(number, ())
         ]
-        return LoggedPriorities(len(self.recording.jobs), sorted(log))
+        return LoggedPriorities(records["of"], sorted(log))
 
-    def multifactor(self) -> Multifactor:
-        """Priorities from shares, ages and sizes.
+    def multifactor(self, records: RecordArray | None = None) -> Multifactor:
+        """Priorities from shares, ages and sizes, by default for rows that nobody changes.
 
         Raises
         ------
         ConfigurationError
             If the log does not say when the controller began to calculate priorities.
         """
-        records = self.records()
+        records = self.records() if records is None else records
         return Multifactor(
             self.scheduler,
             records,
             self.owners,
             self.accounting,
             factor=np.array([each.job_factor for each in self.configuration.partitions], np.int64),
-            nice=np.array([job.nice for job in self.recording.jobs], np.int64),
+            nice=np.array([job.nice for job in self.recording.jobs], np.int64)[records["of"]],
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
             nodes=self.machine(unlimited(0)).nodes,
             unit=MILLISECONDS,

@@ -39,15 +39,19 @@ def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     offset = np.arange(len(segment)) - np.repeat(np.cumsum(each) - each, each)
     node = outcome.placed[np.repeat(done["first"], each) + offset]
     nodes = jobs.machine.nodes
-    whole = records["whole"][segment] != 0
-    cores = np.where(whole, nodes["cores"][node], records["cores"][segment])
-    memory = np.where(whole, nodes["memory"][node], records["memory"][segment])
-    gpus = np.where(whole, nodes["gpus"][node], records["gpus"][segment])
+    whole = records["whole"] != 0
+
+    def held(name: str) -> Integers:
+        """What each piece has of its node: all of it where nodes are whole."""
+        of_node: Integers = nodes[name][node]
+        return of_node if whole.all() else np.where(whole[segment], of_node, records[name][segment])
+
+    cores, memory, gpus = held("cores"), held("memory"), held("gpus")
     segments: RecordArray = np.zeros(len(done), SEGMENT)
     segments["job"], segments["cluster"] = done["job"], cluster
     segments["start"], segments["end"] = done["start"], done["end"]
     segments["processors"] = np.bincount(segment, weights=cores, minlength=len(done)).astype(np.int64)
-    devices = _devices(segments["start"][segment], segments["end"][segment], node, gpus)
+    devices = _devices(segments, segment, node, gpus)
     return SlurmRun(
         jobs=jobs,
         outcome=outcome,
@@ -65,13 +69,15 @@ def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     )
 
 
-def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> Integers:
+def _devices(segments: RecordArray, segment: Integers, node: Integers, gpus: Integers) -> Integers:
     """GPUs of each piece as bits: the lowest ones of its node that are free when it begins."""
     devices = np.zeros(len(node), np.int64)
     running: dict[int, list[tuple[int, int]]] = {}
-    order = np.lexsort((end, start))
-    for piece in order[gpus[order] > 0].tolist():
-        others = [each for each in running.get(int(node[piece]), []) if each[0] > start[piece]]
+    pieces = np.flatnonzero(gpus > 0)
+    start, end = segments["start"][segment[pieces]], segments["end"][segment[pieces]]
+    for place in np.lexsort((end, start)).tolist():
+        piece = pieces[place]
+        others = [each for each in running.get(int(node[piece]), []) if each[0] > start[place]]
         taken = 0
         for _, bits in others:
             taken |= bits
@@ -81,19 +87,26 @@ def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> 
                 bits |= 1 << device
             device += 1
         devices[piece] = bits
-        running[int(node[piece])] = [*others, (int(end[piece]), bits)]
+        running[int(node[piece])] = [*others, (int(end[place]), bits)]
     return devices
 
 
 def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
     """What the jobs of a cluster had of its nodes."""
-    records, machine = run.jobs.tickets.jobs, run.jobs.machine
+    rows, machine = run.jobs.tickets.jobs, run.jobs.machine
+    records = rows[: len(run.outcome.start)]
     asked = {name: np.zeros(len(records), np.int64) for name in ASKED_NAMES}
     asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus", "whole")}
-    pairs, row = np.unique(records[["partition", "features"]], return_inverse=True)
-    reach = machine.reach[pairs["partition"]] != 0
+    # those of all partitions of a job
+    chosen = np.zeros((len(records), len(machine.reach)), np.bool_)
+    chosen[rows["of"], rows["partition"]] = True
+    kinds, row = np.unique(
+        np.column_stack([np.packbits(chosen, axis=1), records["features"]]), axis=0, return_inverse=True
+    )
+    of_kind = np.unpackbits(kinds[:, :-1].astype(np.uint8), axis=1, count=len(machine.reach)) != 0
+    reach = of_kind @ (machine.reach != 0)
     if machine.featured is not None:
-        reach &= machine.featured[pairs["features"]] != 0
+        reach &= machine.featured[kinds[:, -1]] != 0
     asked |= {"units": records["nodes"].astype(np.int64), "where": row.reshape(-1).astype(np.int64)}
     return NodeUse(
         site=ClusterNodes(

@@ -65,6 +65,10 @@ class Slurm(SlurmParameters, Scheduler):
             "partition_factors",
             "partition_preempt_modes",
             "partition_qualities",
+            "partition_lists",
+            "partition_rules",
+            "licences",
+            "licence_lists",
             "accounting",
         }
     )
@@ -201,18 +205,11 @@ class Slurm(SlurmParameters, Scheduler):
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
     ) -> SlurmRun:
         """Run the jobs of one cluster."""
-        jobs = cluster_jobs(
-            submission,
-            own,
-            cluster,
-            whole=self.select_type == "linear" or cluster.node_exclusive,
-            memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
-            accounting=self.accounting if self.enforce_limits else None,
-            safe=self.safe_limits,
-            qualities=self.partition_qualities or {},
-        )
+        jobs = cluster_jobs(submission, own, cluster, parameters=self)
+        of = jobs.tickets.jobs["of"]
         workload = submission.workload.select(own)
-        owners = owners_of(workload)
+        by_job = owners_of(workload)
+        owners = [by_job[job] for job in of.tolist()]
         resets = Resets(
             period=self.priority_usage_reset_period,
             origin=workload.unix_start_time or 0,
@@ -259,10 +256,11 @@ class Slurm(SlurmParameters, Scheduler):
         resets: Resets,
     ) -> Priorities:
         """Where the priorities of the jobs of a cluster come from."""
-        records, nice = jobs.tickets.jobs, nice_of(workload)
+        records = jobs.tickets.jobs
+        nice = nice_of(workload)
         weighed = any(getattr(self, name) for name in vars(self) if name.startswith("priority_weight_"))
         if self.priority_type == "basic" or not (weighed or nice.any()):
-            return FirstCome(len(workload), nice=nice)
+            return FirstCome(records["of"], nice=nice)
         known = self.partition_factors
         factor = [
             each.priority if known is None else known.get(each.number, 1) for each in cluster.partitions
@@ -273,7 +271,7 @@ class Slurm(SlurmParameters, Scheduler):
             owners,
             _tree(self, owners),
             factor=np.array(factor or [1], np.int64),
-            nice=nice,
+            nice=nice[records["of"]],
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             nodes=jobs.machine.nodes,
             begin=int(workload.submit_time[0]),

@@ -10,7 +10,7 @@ from pathlib import Path
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
 from gridsched.platform import Cluster
-from gridsched.systems.base import CONSTRAINT, Site
+from gridsched.systems.base import CONSTRAINT, LICENCE, Site
 from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, words
 from gridsched.systems.slurm.changes import names_in
 from gridsched.systems.slurm.conf import (
@@ -21,17 +21,19 @@ from gridsched.systems.slurm.conf import (
     PARTITION_OTHERS,
     SlurmConfiguration,
     SlurmPartition,
+    licences_of,
     lines_of,
     pairs_of,
     read_configuration,
 )
+from gridsched.systems.slurm.parameters import PartitionRules
 from gridsched.systems.slurm.scheduler import Slurm
 
 _NO_NUMBER = 1_000_000
 """From here on partitions are numbered that no job of a log has."""
 
 _NOT_MODELLED = {
-    "key": CHANGES_SCHEDULES | {"Licenses"},
+    "key": CHANGES_SCHEDULES,
     "option": OTHERS,
     "partition": PARTITION_OTHERS,
 }
@@ -74,8 +76,9 @@ def read_slurm_site(
     usage : path, optional
         What `sshare --all --parsable2` printed: what was used before the first job counts in fair shares.
     names : mapping of str to sequence of str, optional
-        Names by number of "partition", "group" (account), "user" and "queue" (quality of service), as
-        `AccountingLog` has them. Without names those whose names are numbers have these.
+        Names by number of "partition", "group" (account), "user" and "queue" (quality of service), and lists
+        of "partitions" such as a,b, as `AccountingLog` has them. Without names those whose names are numbers
+        have these.
 
     Returns
     -------
@@ -113,16 +116,14 @@ def read_slurm_site(
     except ConfigurationError as error:
         raise ConfigurationError(f"{configuration}: {error}") from None
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
-    if read.licences:
-        left.append("Licenses")  # logs do not say which of them jobs ask for
+    licence_lists, unknown = _licence_lists(names.get("licences", ()), read.licences)
+    left += [f"{LICENCE}{text}" for text in unknown]
     unchanged = _why_unchanged(configuration, read, changes)
     if not read.nodes:
         return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left), unchanged=unchanged)
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)
     numbers = _numbers([partition.name for partition in ordered], names.get("partition", ()))
     exclusive = [partition.exclusive for partition in ordered]
-    if any(exclusive) and not all(exclusive) and scheduler.select_type != "linear":
-        left.append("OverSubscribe=EXCLUSIVE of some partitions")
     constraints, strange = numbered_constraints(names.get("constraint", ()))
     left += [f"{CONSTRAINT}{text}" for text in strange]
     factors = {number: each.job_factor for number, each in zip(numbers, ordered, strict=True)}
@@ -150,6 +151,15 @@ def read_slurm_site(
                 if each.quality
             }
             or None,
+            partition_rules={
+                number: rules
+                for number, each in zip(numbers, ordered, strict=True)
+                if (rules := _rules(each, names)) != PartitionRules()
+            }
+            or None,
+            licences=read.licences or None,
+            licence_lists=licence_lists or None,
+            partition_lists=_lists(names.get("partitions", ()), [each.name for each in ordered], numbers),
         ),
         not_modelled=tuple(left),
         partly=_partly(configuration, left, dict(zip([each.name for each in ordered], numbers, strict=True))),
@@ -175,9 +185,7 @@ def _partly(
 
 def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes: Sequence[str]) -> str:
     """Why changes leave what is read of a configuration as it is; nothing if they do not."""
-    before = replace(
-        read_configuration(configuration), not_modelled=read.not_modelled, licences=read.licences
-    )
+    before = replace(read_configuration(configuration), not_modelled=read.not_modelled)
     if not changes or before != read:
         return ""
     rest = [each for change in changes for each in names_in(change)]
@@ -190,6 +198,51 @@ def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes:
     if rest:
         why.append(f"{', '.join(name for _, name in rest)}: the configuration says so already")
     return "; ".join(why)
+
+
+def _lists(
+    texts: Sequence[str], partitions: Sequence[str], numbers: Sequence[int]
+) -> dict[int, tuple[int, ...]] | None:
+    """Numbers of the known partitions in each list of a log."""
+    known = dict(zip(partitions, numbers, strict=True))
+    listed = {
+        place: tuple(known[name] for name in text.split(",") if name in known)
+        for place, text in enumerate(texts)
+    }
+    return {place: each for place, each in listed.items() if len(each) > 1} or None
+
+
+def _rules(partition: SlurmPartition, names: Mapping[str, Sequence[str]]) -> PartitionRules:
+    """What the jobs of a partition must be, and get."""
+
+    def called(key: str, kind: str) -> frozenset[str] | None:
+        known = partition.admission.get(key)
+        return None if known is None else frozenset(_called(names, kind, name) for name in known)
+
+    return PartitionRules(
+        accounts=called("allowaccounts", "group"),
+        qualities=called("allowqos", "queue"),
+        no_accounts=called("denyaccounts", "group") or frozenset(),
+        no_qualities=called("denyqos", "queue") or frozenset(),
+        least_nodes=partition.least_nodes,
+        exclusive=partition.exclusive,
+    )
+
+
+def _licence_lists(
+    texts: Sequence[str], known: Mapping[str, int]
+) -> tuple[dict[int, dict[str, int]], list[str]]:
+    """Licences in each list of a log that there are, and lists that name others or cannot be read."""
+    lists, strange = {}, []
+    for number, text in enumerate(texts):
+        try:
+            found = licences_of(text, "")
+        except ConfigurationError:
+            found = {text: 1}
+        lists[number] = {name: count for name, count in found.items() if name in known}
+        if len(lists[number]) < len(found):
+            strange.append(text)
+    return {number: listed for number, listed in lists.items() if listed}, strange
 
 
 def _number(name: str, known: Sequence[str]) -> int | None:

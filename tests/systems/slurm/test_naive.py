@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles, allocate
 from gridsched.engine.nodes.records import EventKind
@@ -49,6 +52,8 @@ def draw(
     partitions = [set(range(count))]
     if rng.random() < 0.5:
         partitions.append(set(range(number(0, count - 1), count)))
+        if rng.random() < 0.4:
+            partitions.append(some_of(rng, count, 0.5) | {0})
     limits = [
         naive.Limit(jobs=number(1, 3)) if rng.random() < 0.5 else naive.Limit(cores=number(4, 16))
         for _ in range(number(0, 2))
@@ -75,6 +80,13 @@ def draw(
                 licences=tuple(number(0, 1) for _ in licences),
             )
         )
+        if rng.random() < 0.15:
+            jobs[-1] = jobs[-1]._replace(least=number(1, jobs[-1].limit))
+    if len(partitions) > 1 and rng.random() < 0.6:
+        for k, job in enumerate(jobs):
+            others = [p for p in range(len(partitions)) if p != job.partition]
+            if rng.random() < 0.5:
+                jobs[k] = job._replace(others=(int(rng.choice(others)),))
     jobs.sort(key=lambda job: job.submit)
     cluster = naive.Cluster(
         nodes=nodes,
@@ -87,8 +99,15 @@ def draw(
         linear=whole == "all" and rng.random() < 0.5,
         featured=featured,
         licences=licences,
+        one_plan=rng.random() < 0.2,
     )
+    if rng.random() < 0.3:
+        cluster.bonus = [float(number(0, 2)) for _ in partitions]
+    if limits and not minutes and rng.random() < 0.4:
+        cluster.groups = [(number(0, len(limits) - 1),) if rng.random() < 0.5 else () for _ in partitions]
+        jobs = [job._replace(groups=()) for job in jobs]
     for key, high in (
+        ("depth", 8),
         ("partition_depth", 4),
         ("most_started", 3),
         ("tests", 6),
@@ -121,9 +140,11 @@ def draw(
         pairs = [(a, b) for a in range(groups) for b in range(groups) if a != b]
         by_level = rng.random() < 0.6
         chosen = [(a, b) for a, b in pairs if (level[a] > level[b] if by_level else rng.random() < 0.4)]
-        group = [number(0, groups - 1) for _ in jobs]
+        rows = len(jobs) + sum(len(job.others) for job in jobs)
+        group = [number(0, groups - 1) for _ in range(rows)]
         jobs = [
-            job._replace(priority=job.priority + 2 * level[g]) for job, g in zip(jobs, group, strict=True)
+            job._replace(priority=job.priority + 2 * level[g])
+            for job, g in zip(jobs, group[: len(jobs)], strict=True)
         ]
         jobs = [job._replace(array=-1) for job in jobs]
         cluster.rules = naive.Rules(
@@ -131,7 +152,7 @@ def draw(
             may=set(chosen),
             level=[level[g] for g in group],
             way=[ways[g] for g in group],
-            exempt=[number(0, 100) if rng.random() < 0.3 else 0 for _ in jobs],
+            exempt=[number(0, 100) if rng.random() < 0.3 else 0 for _ in group],
             linear=cluster.linear,
             youngest=rng.random() < 0.3,
             strict=rng.random() < 0.3,
@@ -140,7 +161,7 @@ def draw(
             hold=number(1, 120),
         )
     instants = sorted({number(1, 900) for _ in range(number(10, 60))})
-    passes = [(now, number(0, 1)) for now in instants]
+    passes = [(now, number(0, 2)) for now in instants]
     if minutes:
         period = number(20, 200)
         cluster.calculations = list(range(period, 1000, period))
@@ -187,17 +208,23 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         limits[k]["way"], limits[k]["spent"] = ways[limit.way], limit.before
     for k, most_tasks in enumerate(cluster.array_limits.values(), len(cluster.limits)):
         limits[k]["jobs"] = most_tasks
-    records = job_records(len(jobs))
-    limited = np.full((len(jobs), 5), -1, np.int64)
-    for k, job in enumerate(jobs):
-        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "partition", "user", "features"):
-            records[k][name] = getattr(job, name)
-        records[k]["processors"] = job.cores * job.nodes
-        limited[k, : len(job.groups)] = job.groups
+    pairs = [(k, job.partition) for k, job in enumerate(jobs)]
+    pairs += [(k, partition) for k, job in enumerate(jobs) for partition in job.others]
+    records = job_records(len(pairs))
+    limited = np.full((len(pairs), 6), -1, np.int64)
+    for row, (k, partition) in enumerate(pairs):
+        job = jobs[k]
+        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "least", "user", "features"):
+            records[row][name] = getattr(job, name)
+        records[row]["of"], records[row]["partition"] = k, partition
+        records[row]["processors"] = job.cores * job.nodes
+        limited[row, : len(job.groups)] = job.groups
         if job.array in cluster.array_limits:
-            limited[k, 4] = len(cluster.limits) + list(cluster.array_limits).index(job.array)
-    most = np.array([cluster.array_limits.get(job.array, 0) for job in jobs])
-    chain_tasks(records, np.array([job.array for job in jobs]), most)
+            limited[row, 4] = len(cluster.limits) + list(cluster.array_limits).index(job.array)
+        if cluster.groups and cluster.groups[partition]:
+            limited[row, 5] = cluster.groups[partition][0]
+    of = records["of"].astype(np.int64)
+    chain_tasks(records, np.array([job.array for job in jobs]))
     events = []
     for out in cluster.outages:
         kinds = (EventKind.DOWN, EventKind.UP) if out.kills else (EventKind.DRAIN, EventKind.RESUME)
@@ -224,14 +251,16 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             jobs=records,
             run=np.array([job.run for job in jobs]),
             limited=limited,
-            licences=np.array([job.licences for job in jobs], np.int64).reshape(len(jobs), -1),
+            licences=np.array([job.licences for job in jobs], np.int64).reshape(len(jobs), -1)[of],
             lifecycles=lifecycles_of(jobs),
             preemption=preemption_of(cluster.rules, len(nodes)),
-            minutes=minutes_of(jobs, cluster, len(limits)) if cluster.calculations else None,
+            minutes=minutes_of([jobs[k] for k in of], cluster, len(limits)) if cluster.calculations else None,
         ),
         Slurm(
             select_type="linear" if cluster.linear else "cons_tres",
             bf_node_space_size=cluster.stretches,
+            default_queue_depth=cluster.depth,
+            bf_one_resv_per_job=cluster.one_plan,
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,
             bf_window=cluster.window // 60,
@@ -249,8 +278,23 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             priority_calc_period=cluster.calculations[0] if cluster.calculations else 300,
             priority_decay_half_life=0 if cluster.half_life == float("inf") else int(cluster.half_life),
         ),
-        Priorities([job.priority for job in jobs]),
+        OfPartitions(records, [job.priority for job in jobs], cluster.bonus or [0.0] * len(reach)),
     )
+
+
+class OfPartitions(Priorities):
+    """Priorities of jobs, more in some partitions."""
+
+    def __init__(self, records: Any, priority: list[float], bonus: list[float]) -> None:
+        super().__init__(priority, records["of"].astype(np.int64))
+        self.records, self.bonus = records, bonus
+
+    def submitted(self, job: int, now: int, since: int) -> float:
+        return super().submitted(job, now, since) + self.bonus[self.records["partition"][job]]
+
+    def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
+        more = np.array(self.bonus)[self.records["partition"][waiting]]
+        return np.asarray(super().recalculate(now, waiting) + more)
 
 
 def lifecycles_of(jobs: list[naive.Job]) -> Lifecycles:

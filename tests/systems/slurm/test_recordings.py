@@ -243,7 +243,7 @@ def test_backfill_passes_saw_the_priorities_that_are_computed() -> None:
 def test_given_plans_of_nothing_the_first_come_is_first_served() -> None:
     replay = recorded("w1")
     order = np.argsort(
-        replay.closed_loop(priorities=FirstCome(len(replay.recording.jobs))).start, kind="stable"
+        replay.closed_loop(priorities=FirstCome(np.arange(len(replay.recording.jobs)))).start, kind="stable"
     )
     assert (np.diff(order) > 0).all()
 

@@ -1,0 +1,167 @@
+"""What jobs of an export request: partitions, licences, whole nodes, shorter limits, arrays, admission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import xarray as xr
+
+import gridsched as gs
+from gridsched.traces import read_accounting
+from tests.systems.slurm.test_conf import written
+from tests.traces.test_sacct import COLUMNS, export, line
+
+CONF = """\
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=bf_interval=5,bf_resolution=1
+Licenses=matlab:1
+NodeName=n[1-4] CPUs=4
+PartitionName=a Nodes=n[1-2] Default=YES
+PartitionName=b Nodes=n[3-4]
+"""
+
+
+class Asks(NamedTuple):
+    """A job: minute of its submission, nodes of four processors each, minutes, and its command line."""
+
+    submit: int
+    nodes: int
+    minutes: int
+    options: str = ""
+    partition: str = "a"
+    limit: int = 0
+    account: str = "maths"
+    identifier: str = ""
+    processors: int = 0
+
+
+def simulated(folder: Path, jobs: list[Asks], conf: str = CONF) -> tuple[gs.Site, gs.Workload, xr.Dataset]:
+    """A run of an export of some jobs on a site."""
+    rows = []
+    for number, job in enumerate(jobs, 1):
+        submit, processors = f"2024-05-01T10:{job.submit:02d}:00", job.processors or 4 * job.nodes
+        end = job.submit + job.minutes
+        row = line(
+            number,
+            JobID=job.identifier or number,
+            JobIDRaw=number,
+            Account=job.account,
+            Partition=job.partition,
+            AllocCPUS=processors,
+            ReqCPUS=processors,
+            AllocTRES=f"cpu={processors},node={job.nodes}",
+            Submit=submit,
+            Eligible=submit,
+            Start=submit,
+            End=f"2024-05-01T{10 + end // 60}:{end % 60:02d}:00",
+            ElapsedRaw=60 * job.minutes,
+            Timelimit=f"00:{job.limit or job.minutes:02d}:00",
+        )
+        rows.append(f"{row}|sbatch {job.options} job.sh")
+    log = read_accounting(export(folder, *rows, header=f"{COLUMNS}|SubmitLine"))
+    site = gs.read_slurm_site(written(folder, conf), names=log.names)
+    workload = gs.clean(log.workload)
+    run = gs.simulate(workload, site.cluster, site.scheduler)
+    gs.verify(run)
+    return site, workload, run
+
+
+def starts(run: xr.Dataset) -> list[float]:
+    """Whole minutes from the first submission to each start; -1 for jobs that never started."""
+    start = run["start_time"].values
+    return [int(each) // 60 if each >= 0 else -1 for each in start.tolist()]
+
+
+def nodes_of(run: xr.Dataset, job: int) -> set[str]:
+    """Names of the nodes of a job."""
+    pieces = run["segment_job"].values[run["piece_segment"].values] == job
+    return set(run["node_name"].values[run["piece_node"].values[pieces]].tolist())
+
+
+LONG, WIDE = Asks(0, 2, 30), Asks(0, 2, 30, partition="b")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        # in the first of its partitions in which it can start; alone, it waits for its own
+        ([LONG, Asks(1, 2, 5, "-p a,b")], [0, 1]),
+        ([LONG, Asks(1, 2, 5, "-p b,a")], [0, 1]),
+        ([LONG, Asks(1, 2, 5)], [0, 30]),
+        ([LONG, WIDE, Asks(1, 2, 5, "--partition=a,b")], [0, 0, 30]),
+        # its plan in one partition does not keep it from the other
+        ([LONG, Asks(0, 2, 10, partition="b"), Asks(1, 2, 5, "-p a,b")], [0, 0, 10]),
+        # a list without the partition in which it ran, and one of which no other is known
+        ([LONG, Asks(1, 2, 5, "-p b,c")], [0, 30]),
+        ([LONG, Asks(1, 2, 5, "-p a,c")], [0, 30]),
+        # licences: there is one
+        ([Asks(0, 1, 10, "-L matlab"), Asks(0, 1, 10, "--licenses=matlab:1"), Asks(0, 1, 10)], [0, 10, 0]),
+        ([Asks(0, 1, 10, "-L matlab:2"), Asks(0, 1, 10, "-L other:5")], [-1, 0]),
+        # whole nodes: of two processors each, two jobs share a node, unless one wants it for itself
+        ([Asks(0, 1, 10, processors=2) for _ in range(4)], [0, 0, 0, 0]),
+        ([Asks(0, 1, 10, "--exclusive", processors=2) for _ in range(3)], [0, 0, 10]),
+        ([Asks(0, 1, 10, "--exclusive=user", processors=2) for _ in range(3)], [0, 0, 0]),
+        # a short job passes by a wide one before its plan; a long one only with a shorter limit
+        ([Asks(0, 1, 20), Asks(1, 2, 5), Asks(2, 1, 5, limit=40)], [0, 20, 25]),
+        ([Asks(0, 1, 20), Asks(1, 2, 5), Asks(2, 1, 5, "--time-min=10", limit=40)], [0, 20, 2]),
+        # one task of the array at a time
+        ([Asks(0, 1, 10, "-a 1-2%1", identifier=f"7_{task}") for task in (1, 2)], [0, 10]),
+        ([Asks(0, 1, 10, "-a 1-2%2", identifier=f"7_{task}") for task in (1, 2)], [0, 0]),
+    ],
+)
+def test_jobs_start_as_they_may(jobs: list[Asks], expected: list[int], tmp_path: Path) -> None:
+    _, _, run = simulated(tmp_path, jobs)
+    assert starts(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "rejected"),
+    [
+        ("AllowAccounts=maths", [1]),
+        ("DenyAccounts=maths", [0]),
+        ("AllowAccounts=maths DenyAccounts=maths", [1]),
+        ("AllowQos=urgent", [0, 1]),
+        ("DenyQos=urgent", []),
+        ("AllowAccounts=ALL AllowQos=ALL", []),
+        ("MinNodes=2", [0]),
+        ("MaxNodes=1", [1]),
+    ],
+)
+def test_partitions_reject_jobs_and_say_why(keys: str, rejected: list[int], tmp_path: Path) -> None:
+    jobs = [Asks(0, 1, 5), Asks(0, 2, 5, account="physics")]
+    site, _, run = simulated(tmp_path, jobs, CONF.replace("Nodes=n[1-2]", f"Nodes=n[1-2] {keys}"))
+    assert not site.not_modelled
+    assert [job for job, start in enumerate(starts(run)) if start < 0] == rejected
+    reason = "over a limit of its partition" if "Nodes" in keys else "not admitted to its partition"
+    assert run.attrs.get(f"rejected: {reason}", 0) == len(rejected)
+
+
+def test_a_job_that_one_partition_rejects_runs_in_another(tmp_path: Path) -> None:
+    conf = CONF.replace("Nodes=n[1-2]", "Nodes=n[1-2] DenyAccounts=maths")
+    _, _, run = simulated(tmp_path, [Asks(0, 1, 5, "-p a,b"), Asks(0, 1, 5)], conf)
+    assert starts(run) == [0, -1]
+    assert nodes_of(run, 0) <= {"n3", "n4"}
+
+
+def test_partitions_whose_jobs_have_nodes_for_themselves(tmp_path: Path) -> None:
+    conf = CONF.replace("PartitionName=b", "PartitionName=b OverSubscribe=EXCLUSIVE")
+    jobs = [Asks(0, 1, 10, partition=name, processors=1) for name in "aaabbb"]
+    _, _, run = simulated(tmp_path, jobs, conf)
+    assert starts(run) == [0, 0, 0, 0, 0, 10]
+
+
+def test_what_is_read_of_command_lines(tmp_path: Path) -> None:
+    jobs = [Asks(0, 1, 5, "-p a,b --time-min 1:30:00 -L x:2,y"), Asks(0, 1, 5, identifier="8+1")]
+    site, workload, _ = simulated(tmp_path, jobs)
+    found = {name: column.tolist() for name, column in workload.extra.items()}
+    assert found == {
+        "requested_nodes": [1, 1],
+        "partitions": [1, -1],
+        "licences": [1, -1],
+        "least_time": [5400, -1],
+        "component_of": [-1, 8],
+    }
+    assert site.not_modelled == ("licence x:2,y",)
