@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.simulation import simulate
 from gridsched.systems.custom.library import ABI as VERSION
 from gridsched.systems.custom.library import LibraryScheduler
+from tests.conftest import REPOSITORY
 from tests.support.fields import assert_fields
 from tests.support.libraries import ABI, DECIDE, HEAD, compiled, example, library
 from tests.support.nodes import jobs_of
@@ -204,3 +207,23 @@ def test_libraries_compile_no_kernel_of_their_own(built: dict[str, str]) -> None
     before = len(kernel.signatures)
     simulate(jobs, 1152, LibraryScheduler(built["easy"]))
     assert len(kernel.signatures) == before
+
+
+PAGE = (REPOSITORY / "docs" / "protocols-libraries.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("language", "compiler"), [("c", "cc"), ("rust", "rustc")])
+def test_what_the_page_shows_is_first_come_first_served(language: str, compiler: str, tmp_path: Path) -> None:
+    source = re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)[0]
+    target = tmp_path / "libshown.so"
+    if language == "c":
+        library(source, target)
+    elif shutil.which(compiler) is None:
+        pytest.skip("no compiler of Rust")
+    else:
+        rust = [compiler, "--crate-type=cdylib", "-Copt-level=2", "-o", str(target), "-"]
+        subprocess.run(rust, input=source, text=True, check=True, capture_output=True)
+    jobs = gs.synthesise("M3", jobs=150, seed=9, load_scale=1.3)
+    run = simulate(jobs, 1152, LibraryScheduler(str(target)))
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, 1152, "fcfs").start_time)
