@@ -17,6 +17,7 @@ from gridsched.nodes import NodeEvent, NodeType
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.outputs import jobs_table, schedule_table
+from tests.support.variables import check_described
 from tests.support.peers import Queue, simulated
 
 VERSIONS = ("4", "5")
@@ -285,6 +286,7 @@ def test_power_states() -> None:
     ]
     assert run.start_time.values.tolist() == [25, 5, 50]
     assert run.metadata.values.tolist() == ["", "short", ""]
+    check_described(run)
 
 
 def test_tables_of_batsim() -> None:
@@ -383,7 +385,8 @@ def test_a_sleeping_host_takes_no_job() -> None:
     ],
 )
 def test_what_version_5_says_of_itself(hello: bytes, words: str) -> None:
-    from tests.support.peers import Inside
+    from tests.support.variables import check_described
+from tests.support.peers import Inside
 
     class Greeter:
         def exchange(self, message: bytes) -> bytes:

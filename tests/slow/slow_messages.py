@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -95,12 +96,12 @@ def _with_values(answer: bytes, draw: random.Random) -> bytes:
         elif kind == 1 and isinstance(container, dict):
             container[draw.choice(("x", "now", "job_id", "mapping", "timestamp"))] = container.pop(key)
         elif kind == 2 and isinstance(container, list):
-            container.append(container[key])
+            container.append(copy.deepcopy(container[key]))
         elif isinstance(container[key], int | float) and kind == 3:
             container[key] += draw.choice((-5, -0.5, 0.25, 3, 1e6))
         else:
             like = [each for each in VALUES if type(each) is type(container[key])]
-            container[key] = draw.choice(like if like and kind == 4 else VALUES)
+            container[key] = copy.deepcopy(draw.choice(like if like and kind == 4 else VALUES))
     return json.dumps(message).encode()
 
 
@@ -137,12 +138,14 @@ def test_damaged_answers(version: str, part: int) -> None:
         conventions=Conventions(),
     ).submission
     ids = [str(k) for k in JOBS.job_number]
-    refused = 0
+    sim = Simulator.of(submission)
+    start, refused = sim.snapshot(), 0
     for seed in range(part * NUMBER // 10, (part + 1) * NUMBER // 10):
         draw = random.Random(seed)
         peer = Damaging(version, draw.randrange(1, 24), draw)
         terms = Terms(job_ids=ids, profiles=ids, sleep_state=draw.choice((-1, 3)))
-        session = Session(Simulator.of(submission), CODECS[version], peer, terms)
+        sim.restore(start)
+        session = Session(sim, CODECS[version], peer, terms)
         line = outcome(session)
         if line:
             assert line.startswith(f"batsim-{version}"), seed
