@@ -17,8 +17,8 @@ from gridsched.nodes import NodeEvent, NodeType
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.outputs import jobs_table, schedule_table
+from tests.support.peers import Inside, Queue, simulated
 from tests.support.variables import check_described
-from tests.support.peers import Queue, simulated
 
 VERSIONS = ("4", "5")
 
@@ -385,9 +385,6 @@ def test_a_sleeping_host_takes_no_job() -> None:
     ],
 )
 def test_what_version_5_says_of_itself(hello: bytes, words: str) -> None:
-    from tests.support.variables import check_described
-from tests.support.peers import Inside
-
     class Greeter:
         def exchange(self, message: bytes) -> bytes:
             return hello
