@@ -340,7 +340,7 @@ _UNKNOWN = b'{"now": 5, "events": [{"timestamp": 5, "type": "%s", "data": {}}]}'
         ([m.KillJobs(5.0, ("w0!1",))], ["KILL_JOB", "data.job_ids", "waits"]),
         ([m.CallLater(5.0, 5.0)], ["CALL_ME_LATER", "data.timestamp", "not in the future"]),
         ([m.CallLater(5.0, 1e300)], ["1e+300"]),
-        ([m.SetHostState(5.0, "0", 3)], ["SET_RESOURCE_STATE", "power states"]),
+        ([m.SetHostState(5.0, "0", 3)], ["SET_RESOURCE_STATE", "power states", "--sleep-state"]),
         ([m.SetMetadata(5.0, "w0!9", "x")], ["SET_JOB_METADATA", "data.job_id"]),
         (_UNKNOWN % b"QUERY", ["$.events[0]", "QUERY", "not supported"]),
         (_UNKNOWN % b"REGISTER_JOB", ["REGISTER_JOB", "not supported"]),
