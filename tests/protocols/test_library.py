@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gridsched as gs
+from gridsched.cli import main
 from gridsched.engine import simulator as engine
 from gridsched.engine.simulator import ACTION, QUEUED, RUNNING, Action
 from gridsched.errors import ConfigurationError, ScheduleError
@@ -227,3 +228,15 @@ def test_what_the_page_shows_is_first_come_first_served(language: str, compiler:
     run = simulate(jobs, 1152, LibraryScheduler(str(target)))
     gs.verify(run)
     assert run.start_time.equals(simulate(jobs, 1152, "fcfs").start_time)
+
+
+def test_the_command_line_has_it_beside_a_policy_of_its_name(
+    archive_mirror: Path, built: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = str(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")
+    assert (
+        main(["simulate", trace, "--jobs", "0:500", "--policy", f"easy,{built['easy']},{built['fcfs']}"]) == 0
+    )
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    found = {row[0]: row[1:] for row in rows if row and row[0] in ("easy", "fcfs", built["easy"])}
+    assert found[built["easy"]] == found["easy"] != found["fcfs"]
