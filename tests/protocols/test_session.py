@@ -292,7 +292,7 @@ def test_power_states() -> None:
 def test_tables_of_batsim() -> None:
     run, _ = simulated(SMALL, hosts(2), Queue("fcfs"))
     table = jobs_table(run)
-    assert dict(table.loc[1]) | {"consumed_energy": "", "metadata": ""} == {
+    assert table.to_dict("records")[1] | {"consumed_energy": "", "metadata": ""} == {
         "job_id": "2",
         "workload_name": "w0",
         "profile": "2",
@@ -311,10 +311,11 @@ def test_tables_of_batsim() -> None:
         "allocated_resources": "0",
         "metadata": "",
     }
-    whole = schedule_table(run, 2, "test").loc[0]
-    assert list(whole.index) == sorted(whole.index)
-    found = whole[["makespan", "mean_waiting_time", "nb_jobs_killed", "time_computing", "time_idle"]]
-    assert found.tolist() == [55, 5 / 3, 1, 50, 60]
+    (whole,) = schedule_table(run, 2, "test").to_dict("records")
+    assert list(whole) == sorted(whole)
+    wanted = {"makespan": 55, "mean_waiting_time": 5 / 3, "nb_jobs_killed": 1, "time_computing": 50}
+    assert {name: whole[name] for name in wanted} == wanted
+    assert whole["time_idle"] == 60
 
 
 # --- what is refused --------------------------------------------------------------------------------
