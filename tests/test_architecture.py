@@ -165,6 +165,7 @@ def test_wheel_and_sdist_hold_what_they_need(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for needed in (
         "gridsched/py.typed",
+        "gridsched/protocols/gridsched.h",
         "gridsched/_data/resources/archive.yaml",
         "gridsched/_data/reports/page.html.j2",
         "gridsched/_data/resources/conformance/cases.yaml",

@@ -37,7 +37,8 @@ def named_schedulers(names: str, score: str | None) -> dict[str, LocalPolicy | S
         chosen |= {policy.name: policy for policy in named_policies(",".join(policies), score)}
     for name in own:
         scheduler = scheduler_of(name)
-        chosen[scheduler.label] = scheduler
+        # a library of the name of a policy goes by its place
+        chosen[name if scheduler.label in chosen else scheduler.label] = scheduler
     return chosen
 
 

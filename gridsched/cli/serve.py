@@ -22,7 +22,7 @@ from gridsched.cli.options import (
     positive_number,
     whole_number,
 )
-from gridsched.cli.printing import Times, facts_table, print_blocks, progress, table
+from gridsched.cli.printing import Times, facts_table, print_blocks, printable, progress, table
 from gridsched.cli.runs import fates, preparation, prepared, run_policy
 from gridsched.cli.simulate import explanation, summary_columns, summary_row
 from gridsched.cli.targets import check_targets, writing
@@ -218,7 +218,9 @@ def _protocol(run: xr.Dataset) -> list[tuple[str, str]]:
     """What went to and fro."""
     found = run.attrs
     facts = [
-        ("decision process", str(found["decision_process"])) if "decision_process" in found else ("", ""),
+        ("decision process", printable(str(found["decision_process"])))
+        if "decision_process" in found
+        else ("", ""),
         (
             "messages",
             f"{found['protocol_messages']:,} with {found['protocol_events']:,} events, "

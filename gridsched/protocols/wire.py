@@ -25,7 +25,9 @@ def read(decoder: Any, message: bytes, protocol: str) -> Any:
     try:
         return decoder.decode(message)
     except DAMAGED as error:
-        raise ProtocolError(f"message of {len(message):,} bytes is not of {protocol}: {error}") from None
+        # it may quote the message
+        why = "".join(letter if letter.isprintable() else "?" for letter in str(error))
+        raise ProtocolError(f"message of {len(message):,} bytes is not of {protocol}: {why:.300}") from None
 
 
 def check_order(now: float, timestamps: Sequence[float]) -> None:

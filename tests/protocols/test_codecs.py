@@ -250,6 +250,7 @@ def test_what_is_written_in_version_5() -> None:
         ("4", old("SET_RESOURCE_STATE", resources="1", state="on"), "'on'"),
         ("5", new("KillJobsEvent", job_ids="a"), "$.events[0].event.job_ids"),
         ("5", b"", "truncated"),
+        ("4", b'{"now":1,"events":[],"\\n\\u001b[2J":1}', "`??[2J`"),
     ],
 )
 def test_damaged_messages_are_refused_with_the_field(version: str, damaged: bytes, where: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import numpy as np
 import pytest
 
 import gridsched as gs
+from gridsched.cli import main
 from gridsched.engine import simulator as engine
 from gridsched.engine.simulator import ACTION, QUEUED, RUNNING, Action
 from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.simulation import simulate
 from gridsched.systems.custom.library import ABI as VERSION
 from gridsched.systems.custom.library import LibraryScheduler
+from tests.conftest import REPOSITORY
 from tests.support.fields import assert_fields
 from tests.support.libraries import ABI, DECIDE, HEAD, compiled, example, library
 from tests.support.nodes import jobs_of
@@ -204,3 +208,35 @@ def test_libraries_compile_no_kernel_of_their_own(built: dict[str, str]) -> None
     before = len(kernel.signatures)
     simulate(jobs, 1152, LibraryScheduler(built["easy"]))
     assert len(kernel.signatures) == before
+
+
+PAGE = (REPOSITORY / "docs" / "protocols-libraries.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("language", "compiler"), [("c", "cc"), ("rust", "rustc")])
+def test_what_the_page_shows_is_first_come_first_served(language: str, compiler: str, tmp_path: Path) -> None:
+    source = re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)[0]
+    target = tmp_path / "libshown.so"
+    if language == "c":
+        library(source, target)
+    elif shutil.which(compiler) is None:
+        pytest.skip("no compiler of Rust")
+    else:
+        rust = [compiler, "--crate-type=cdylib", "-Copt-level=2", "-o", str(target), "-"]
+        subprocess.run(rust, input=source, text=True, check=True, capture_output=True)
+    jobs = gs.synthesise("M3", jobs=150, seed=9, load_scale=1.3)
+    run = simulate(jobs, 1152, LibraryScheduler(str(target)))
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, 1152, "fcfs").start_time)
+
+
+def test_the_command_line_has_it_beside_a_policy_of_its_name(
+    archive_mirror: Path, built: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = str(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")
+    assert (
+        main(["simulate", trace, "--jobs", "0:500", "--policy", f"easy,{built['easy']},{built['fcfs']}"]) == 0
+    )
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    found = {row[0]: row[1:] for row in rows if row and row[0] in ("easy", "fcfs", built["easy"])}
+    assert found[built["easy"]] == found["easy"] != found["fcfs"]

@@ -17,7 +17,8 @@ from gridsched.nodes import NodeEvent, NodeType
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.outputs import jobs_table, schedule_table
-from tests.support.peers import Queue, simulated
+from tests.support.peers import Inside, Queue, simulated
+from tests.support.variables import check_described
 
 VERSIONS = ("4", "5")
 
@@ -25,8 +26,16 @@ VERSIONS = ("4", "5")
 def jobs(*rows: tuple[int, int, int, int]) -> gs.Workload:
     """Jobs of submit time, run time, processors and requested time."""
     submit, run, processors, requested = (np.array(column) for column in zip(*rows, strict=True))
-    columns = {"requested_processors": processors, "requested_time": requested, "status": np.ones(len(rows))}
-    return gs.clean(gs.Workload(name="small", submit_time=submit, run_time=run, **columns))
+    return gs.clean(
+        gs.Workload(
+            name="small",
+            submit_time=submit,
+            run_time=run,
+            requested_processors=processors,
+            requested_time=requested,
+            status=np.ones(len(rows)),
+        )
+    )
 
 
 def hosts(number: int, **more: Any) -> gs.Cluster:
@@ -70,7 +79,7 @@ def test_as_the_engine(version: str, policy: str, seed: int) -> None:
 def test_as_the_engine_on_a_log(log: str, policy: str, archive_mirror: Path) -> None:
     whole = gs.read_swf(archive_mirror / f"{log}.swf.gz")
     made = gs.clean(gs.select_window(whole, jobs=(0, 8_000)))
-    run, _ = simulated(made, hosts(made.processors_available), Queue(policy))
+    run, _ = simulated(made, hosts(made.processors_available or 0), Queue(policy))
     wanted = gs.simulate(made, None, policy, kill=True)
     np.testing.assert_array_equal(run.start_time, wanted.start_time)
     assert bool((run.killed_at_limit == wanted.killed_at_limit).all())
@@ -277,12 +286,13 @@ def test_power_states() -> None:
     ]
     assert run.start_time.values.tolist() == [25, 5, 50]
     assert run.metadata.values.tolist() == ["", "short", ""]
+    check_described(run)
 
 
 def test_tables_of_batsim() -> None:
     run, _ = simulated(SMALL, hosts(2), Queue("fcfs"))
     table = jobs_table(run)
-    assert table.loc[1].to_dict() | {"consumed_energy": "", "metadata": ""} == {
+    assert table.to_dict("records")[1] | {"consumed_energy": "", "metadata": ""} == {
         "job_id": "2",
         "workload_name": "w0",
         "profile": "2",
@@ -301,10 +311,11 @@ def test_tables_of_batsim() -> None:
         "allocated_resources": "0",
         "metadata": "",
     }
-    whole = schedule_table(run, 2, "test").loc[0]
-    assert list(whole.index) == sorted(whole.index)
-    found = whole[["makespan", "mean_waiting_time", "nb_jobs_killed", "time_computing", "time_idle"]]
-    assert found.tolist() == [55, 5 / 3, 1, 50, 60]
+    (whole,) = schedule_table(run, 2, "test").to_dict("records")
+    assert list(whole) == sorted(whole)
+    wanted = {"makespan": 55, "mean_waiting_time": 5 / 3, "nb_jobs_killed": 1, "time_computing": 50}
+    assert {name: whole[name] for name in wanted} == wanted
+    assert whole["time_idle"] == 60
 
 
 # --- what is refused --------------------------------------------------------------------------------
@@ -330,7 +341,7 @@ _UNKNOWN = b'{"now": 5, "events": [{"timestamp": 5, "type": "%s", "data": {}}]}'
         ([m.KillJobs(5.0, ("w0!1",))], ["KILL_JOB", "data.job_ids", "waits"]),
         ([m.CallLater(5.0, 5.0)], ["CALL_ME_LATER", "data.timestamp", "not in the future"]),
         ([m.CallLater(5.0, 1e300)], ["1e+300"]),
-        ([m.SetHostState(5.0, "0", 3)], ["SET_RESOURCE_STATE", "power states"]),
+        ([m.SetHostState(5.0, "0", 3)], ["SET_RESOURCE_STATE", "power states", "--sleep-state"]),
         ([m.SetMetadata(5.0, "w0!9", "x")], ["SET_JOB_METADATA", "data.job_id"]),
         (_UNKNOWN % b"QUERY", ["$.events[0]", "QUERY", "not supported"]),
         (_UNKNOWN % b"REGISTER_JOB", ["REGISTER_JOB", "not supported"]),
@@ -375,8 +386,6 @@ def test_a_sleeping_host_takes_no_job() -> None:
     ],
 )
 def test_what_version_5_says_of_itself(hello: bytes, words: str) -> None:
-    from tests.support.peers import Inside
-
     class Greeter:
         def exchange(self, message: bytes) -> bytes:
             return hello

@@ -608,7 +608,9 @@ class Session:
     def _set_state(self, due: _Due, decision: m.SetHostState) -> None:
         """Let hosts sleep or wake up, which takes no time."""
         if self.terms.sleep_state < 0:
-            raise self._refused(due, "", "power states are not supported unless a state for sleep is given")
+            raise self._refused(
+                due, "", "power states are refused unless sleep_state (--sleep-state) is given"
+            )
         asleep = decision.state == self.terms.sleep_state
         hosts = self._hosts(due, decision.hosts)
         self.counts.power_state_requests += 1

@@ -1,0 +1,81 @@
+"""A scheduler in another process: jobs a second through a socket, first come first served, on KTH-SP2."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gridsched as gs
+from gridsched.nodes import NodeType
+from tests.benchmarks.measure import best_times
+from tests.benchmarks.table import Table
+from tests.conftest import REPOSITORY
+from tests.support.peers import CODECS, Inside, Queue, Scripted
+
+LEAST = 10_000.0
+"""Jobs a second that are wanted through a socket."""
+
+PEER = f"{shlex.quote(sys.executable)} -m tests.support.peers {{socket}} 4 fcfs"
+
+
+class Replayed:
+    """Gives the answers that another peer gave to the same messages."""
+
+    def __init__(self, answers: list[bytes]) -> None:
+        self.answers = iter(answers)
+
+    def exchange(self, message: bytes) -> bytes:
+        return next(self.answers)
+
+
+class Recorded(Scripted):
+    """Keeps what it answers."""
+
+    answers: list[bytes]
+
+    def exchange(self, message: bytes) -> bytes:
+        answer = super().exchange(message)
+        self.told.clear()
+        self.answers.append(answer)
+        return answer
+
+
+def simulated(jobs: gs.Workload, scheduler: gs.External) -> Any:
+    return gs.simulate(jobs, gs.Cluster(nodes=[NodeType(count=100, cores=1)]), scheduler, kill=True)
+
+
+@pytest.fixture
+def jobs(archive_mirror: Path) -> gs.Workload:
+    return gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
+
+
+def test_socket(jobs: gs.Workload, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wall time, since two processes take turns: what else the machine does is in it."""
+    monkeypatch.chdir(REPOSITORY)
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        run = simulated(jobs, gs.External(command=PEER))
+        times.append(time.perf_counter() - begin)
+    assert bool((run.start_time == gs.simulate(jobs, None, "fcfs", kill=True).start_time).all())
+    speed, messages = len(jobs) / min(times), run.attrs["protocol_messages"]
+    shown = f"{speed:,.0f} jobs/s, {1e6 * min(times) / messages:.0f} us a message"
+    what = "Batsim 4 through a socket, KTH-SP2, FCFS in Python, with its start"
+    table.add_target(what, shown, value=speed, at_least=LEAST, unit=" jobs/s")
+
+
+@pytest.mark.parametrize("version", CODECS)
+def test_session(version: str, jobs: gs.Workload, table: Table) -> None:
+    """What the simulator's side costs: the answers are there already."""
+    peer = Recorded(CODECS[version], Queue("fcfs"))
+    peer.answers = []
+    protocol: Any = f"batsim-{version}"
+    simulated(jobs, Inside(protocol=protocol, peer=peer))
+    (best,) = best_times([lambda: simulated(jobs, Inside(protocol=protocol, peer=Replayed(peer.answers)))])
+    shown = f"{len(jobs) / best:,.0f} jobs/s, {1e6 * best / len(peer.answers):.0f} us a message"
+    table.add(f"Batsim {version}, the simulator's side alone, KTH-SP2", shown)

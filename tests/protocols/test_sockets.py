@@ -1,0 +1,211 @@
+"""Decision processes on sockets: the schedule is that of the engine, and whatever a peer does ends soon."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zmq
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError, ProtocolError
+from gridsched.nodes import NodeType
+from gridsched.protocols import sockets
+from tests.conftest import REPOSITORY
+from tests.protocols.test_session import SMALL, hosts
+
+OWN = f"{shlex.quote(sys.executable)} -m tests.support.peers {{socket}}"
+
+
+@pytest.fixture(autouse=True)
+def in_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(("version", "policy"), [("4", "easy"), ("5", "fcfs")])
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_as_the_engine(version: str, policy: str, transport: str) -> None:
+    made = gs.synthesise("M3", jobs=200, seed=2)
+    address = f"tcp://*:{free_port()}" if transport == "tcp" else ""
+    peer = gs.External(
+        protocol=f"batsim-{version}",  # type: ignore[arg-type]
+        command=f"{OWN} {version} {policy}",
+        socket=address,
+    )
+    cluster = gs.Cluster(nodes=[NodeType(count=1152, cores=1)])
+    run = gs.simulate(made, cluster, peer, kill=True)
+    gs.verify(run)
+    wanted = gs.simulate(made, 1152, policy, kill=True)
+    np.testing.assert_array_equal(run.start_time, wanted.start_time)
+    assert run.attrs["scheme"] == Path(sys.executable).name
+
+
+@contextmanager
+def peer(act: Callable[[zmq.Socket[bytes]], None]) -> Iterator[str]:
+    """Address of a peer in a thread."""
+    with zmq.Context() as context, context.socket(zmq.REP) as bound:
+        bound.setsockopt(zmq.LINGER, 0)
+        port = bound.bind_to_random_port("tcp://127.0.0.1")
+        thread = threading.Thread(target=act, args=(bound,))
+        thread.start()
+        yield f"tcp://127.0.0.1:{port}"
+        thread.join()
+
+
+def answering(*answers: bytes) -> Callable[[zmq.Socket[bytes]], None]:
+    """A peer that gives these answers, and closes its socket."""
+
+    def act(bound: zmq.Socket[bytes]) -> None:
+        for answer in answers:
+            bound.recv()
+            bound.send(answer)
+        bound.recv()
+        bound.close(0)
+
+    return act
+
+
+def refused(address: str, timeout: float = 20.0) -> str:
+    """Why a simulation with a peer fails."""
+    with pytest.raises(ProtocolError) as raised:
+        gs.simulate(SMALL, hosts(2), gs.External(socket=address, timeout=timeout), kill=True)
+    return str(raised.value)
+
+
+EMPTY = b'{"now": 0, "events": []}'
+
+
+def test_a_peer_that_goes_away() -> None:
+    with peer(answering(EMPTY)) as address:
+        assert "at 0 s: no answer" in refused(address)
+
+
+def test_a_peer_that_does_not_answer() -> None:
+    done = threading.Event()
+
+    def act(bound: zmq.Socket[bytes]) -> None:
+        bound.recv()
+        done.wait()
+
+    with peer(act) as address:
+        try:
+            assert "within 0.2 s" in refused(address, 0.2)
+        finally:
+            done.set()
+    assert "within 0.2 s" in refused(f"tcp://127.0.0.1:{free_port()}", 0.2)
+
+
+def test_an_answer_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "LARGEST_MESSAGE", 1_000_000)
+    with peer(answering(b" " * 1_000_001)) as address:
+        with pytest.raises(ProtocolError, match="1,000,001 bytes"):
+            gs.simulate(SMALL, hosts(2), gs.External(socket=address), kill=True)
+        # so that the thread ends
+        with zmq.Context() as context, context.socket(zmq.REQ) as client:
+            client.setsockopt(zmq.LINGER, 0)
+            client.connect(address)
+            client.send(b"")
+            client.poll(100)
+
+
+def test_half_an_answer_and_one_of_a_gigabyte() -> None:
+    ready = b"\4\x19\5READY\x0bSocket-Type\0\0\0\3REP"
+    for frames, words in (
+        (b"\1\0\0\x20half", "closed the connection after 4 of 32 bytes"),
+        (b"\1\0\2" + (2**30).to_bytes(8, "big"), "1,073,741,824 bytes"),
+        (b"\0\2{}", "not that of a socket REP"),
+    ):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def act(server: socket.socket = server, frames: bytes = frames) -> None:
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(sockets._GREETING + ready + frames)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(4096):
+                        pass
+
+            thread = threading.Thread(target=act)
+            thread.start()
+            assert words in refused(f"tcp://127.0.0.1:{server.getsockname()[1]}")
+            thread.join()
+
+
+def test_an_answer_in_parts() -> None:
+    def act(bound: zmq.Socket[bytes]) -> None:
+        bound.recv()
+        bound.send_multipart([EMPTY, EMPTY])
+
+    with peer(act) as address:
+        assert "several parts" in refused(address)
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, b"\xff\0\0\0"])
+def test_what_does_not_speak_zeromq(said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def act() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(said)
+                connection.recv(10)
+
+        thread = threading.Thread(target=act)
+        thread.start()
+        line = refused(f"tcp://127.0.0.1:{server.getsockname()[1]}", 2.0)
+        assert any(words in line for words in ("does not speak ZeroMQ", "no answer", "security"))
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("python -c 'import sys; sys.exit(\"out of {{memory}}\")' {socket}", ["code 1", "out of {{memory}}"]),
+        (f"{OWN} 4", ["code 1", "Error"]),
+        (f"{OWN} 6 fcfs", ["code 1", "KeyError"]),
+    ],
+)
+def test_a_command_that_ends_at_once(command: str, words: list[str]) -> None:
+    if command.startswith("python "):
+        command = command.replace("python", shlex.quote(sys.executable), 1)
+    with pytest.raises(ProtocolError) as raised:
+        gs.simulate(SMALL, hosts(2), gs.External(command=command), kill=True)
+    assert all(word in str(raised.value) for word in ("at 0 s", *words))
+
+
+def test_what_a_command_prints_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = "print('hello', flush=True); import sys; from tests.support.peers import *; serve(*sys.argv[1:])"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(script)} {{socket}} 4 fcfs"
+    gs.simulate(SMALL, hosts(2), gs.External(command=command, log=str(log)), kill=True)
+    assert log.read_text() == "hello\n"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"command": "no-such-program-here {socket}"},
+        {"command": "true"},
+        {"command": "'{socket}"},
+        {"socket": "http://localhost:1"},
+        {"socket": "tcp://*"},
+        {"timeout": 0.0, "socket": "tcp://*:1"},
+        {"protocol": "batsim-6", "socket": "tcp://*:1"},
+    ],
+)
+def test_what_cannot_be_started(parameters: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError):
+        gs.simulate(SMALL, hosts(2), gs.External(**parameters), kill=True)  # type: ignore[arg-type]
