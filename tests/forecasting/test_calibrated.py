@@ -66,18 +66,17 @@ def test_without_layers_it_is_easy(log: gs.Workload) -> None:
 
 
 def test_jobs_are_held_as_layers_say(log: gs.Workload) -> None:
-    """With one job a user nobody starts before the jobs of the same user have ended."""
+    """Where all jobs are long, and have one processor together, each starts when others have ended."""
     timeline = recorded_timeline(log)
+    serial = policy_of(log, long=1.0, long_share=0.0, daytime=0.0)
     longer = 0
     for now in moments(log):
         snapshot = timeline.at(now)
         free = Scenarios(snapshot, named_policy("easy"), CONVENTIONS).expected
-        alone = Scenarios(snapshot, policy_of(log, user_jobs=1.0), CONVENTIONS).expected
+        alone = Scenarios(snapshot, serial, CONVENTIONS).expected
         jobs = snapshot.past[snapshot.waiting]
-        for user in np.unique(jobs["user"]):
-            own = np.argsort(alone[jobs["user"] == user])
-            starts = alone[jobs["user"] == user][own]
-            assert (starts[1:] >= (starts + jobs["estimate"][jobs["user"] == user][own])[:-1]).all()
+        order = np.argsort(alone)
+        assert (alone[order][1:] >= (alone + jobs["estimate"])[order][:-1]).all()
         longer += int(alone.max() > free.max())
     assert longer >= 4
 
@@ -181,7 +180,10 @@ def test_a_queue_behind_its_history_is_the_log(log: gs.Workload) -> None:
     for now in moments(asked)[4:6]:
         known = continue_log(asked, queue_of(asked, now), PROCESSORS, now=now, names=NAMES)
         assert (known.submit_time <= now).all()
-        policies = [None, *(policy_of(each, user_jobs=2.0) for each in (asked, known))]
+        policies = [
+            None,
+            *(policy_of(each, long=3600.0, long_share=0.5, daytime=0.0) for each in (asked, known)),
+        ]
         whole = gs.forecast(asked, now, futures=9, adjust=6)
         issued = gs.forecast(recorded_timeline(known, PROCESSORS), now, futures=9, adjust=6)
         assert whole.identical(issued)

@@ -100,13 +100,14 @@ def record_pairs(
 
     def make(place: int) -> None:
         change = wanted[place][0]
-        texts = [SCHEDULING, PARTITIONS]
-        if change != BASE:
-            part = int(change.startswith("PartitionName="))
-            texts[part] = changed(texts[part], change)
+        scheduling, partitions = SCHEDULING, PARTITIONS
+        if change.startswith("PartitionName="):
+            partitions = changed(partitions, change)
+        elif change != BASE:
+            scheduling = changed(scheduling, change)
         own = ports[place * (NODES + 1) : (place + 1) * (NODES + 1)]
         here = places[wanted[place]]
-        record(here, plan, *texts, longest=LONGEST, ports=own)
+        record(here, plan, scheduling, partitions, longest=LONGEST, ports=own)
         write_outcome(here, observed(here / "slurmctld.log"), plan)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

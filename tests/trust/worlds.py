@@ -81,7 +81,7 @@ def window(log: str, count: int) -> tuple[gs.Workload, int]:
     jobs = whole.select((place >= first) & (place < first + count))
     span = float(jobs.submit_time[-1] - jobs.submit_time[0])
     work = float((jobs.processors.astype(np.float64) * jobs.run_time).sum())
-    size = jobs.processors_available
+    size = jobs.processors_available or int(jobs.processors.max())
     if not LOADS[0] <= work / span / size <= LOADS[1]:
         size = max(int(np.ceil(work / span / LOAD)), int(jobs.processors.max()))
     return jobs, size

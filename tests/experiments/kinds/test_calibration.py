@@ -32,7 +32,7 @@ STUDY: dict[str, Any] = {
     "kind": "calibration",
     "title": "Tiny",
     "workloads": [{"name": "own", "file": "own.swf"}, {"name": "other", "file": "other.swf"}],
-    "layers": ["limits", "processors", "idle waits"],
+    "layers": ["shares", "order", "idle waits"],
     "batches": 2,
 }
 SEED = 3
@@ -41,7 +41,7 @@ SEED = 3
 def write_logs(folder: Path) -> None:
     """Logs of two busy clusters."""
     write_swf(log(700, seed=9, policy="fcfs"), folder / "other.swf")
-    write_swf(log(700, seed=8, policy="fcfs"), folder / "own.swf")
+    write_swf(log(700, seed=8, policy="lxf"), folder / "own.swf")
 
 
 def study_of(**changes: Any) -> CalibrationStudy:
@@ -148,7 +148,7 @@ def test_the_page_has_every_row_of_each_log(made: Path, dataset: xr.Dataset) -> 
         assert len(row) == len(own.header)
     assert rows["calibrated"][3] == f"{of(dataset, 'calibrated', HALVES[1])[2]:.2f}"
     assert rows["calibrated, restarted every day"][4:7] == ["", "", ""], "restarts are of the second half"
-    assert "limits: " in rows["calibrated"][-1] or "idle waits: " in rows["calibrated"][-1]
+    assert "order: " in rows["calibrated"][-1]
     assert [row[0] for row in layers.rows] == STUDY["layers"]
     says(
         (made / "results" / "report.html").read_text(encoding="utf-8"),
@@ -178,20 +178,20 @@ def test_findings_say_where_waits_are_explained() -> None:
         ("two", "null model", 0.8, 1.0),
     )
     reached, ranges, null = kind.explained_logs(both, overview, {})
-    assert "0.6 on the second half of two of two logs" in reached
-    assert reached.endswith("from 0.8 to 1.25 besides on one.")
+    assert "0.5 on the second half of two of two logs" in reached
+    assert reached.endswith("from 0.6 to 1.67 besides on one.")
     assert "0.20 (two) to 0.30 (one) under EASY, and from 0.65 (two) to 0.70 (one) calibrated" in ranges
     assert null.endswith("better on two.")
     one = numbers(
         ("one", "EASY", 0.3, 0.5),
-        ("one", "EASY with limits", 0.5, 0.9),
+        ("one", "EASY with shares", 0.5, 0.9),
         ("one", "calibrated", 0.7, 1.0),
-        ("one", "calibrated without limits", 0.4, 0.8),
+        ("one", "calibrated without shares", 0.4, 0.8),
     )
     whole, alone, missed = kind.explained_by_layers(one, layers, {})
     assert "0.30 under EASY and 0.70 calibrated; the ratio of the mean waits is 0.50 and 1.00" in whole
-    assert "limits has the highest, 0.50" in alone
-    assert missed == "Without limits it falls by 0.30."
+    assert "shares has the highest, 0.50" in alone
+    assert missed == "Without shares it falls by 0.30."
     assert kind.explained_logs(both[:0], overview, {}) == kind.explained_by_layers(one[:0], layers, {})
 
 
@@ -199,7 +199,7 @@ def test_findings_say_where_waits_are_explained() -> None:
     ("changes", "words"),
     [
         ({"layers": ["limit"]}, "layers[item 1]: found 'limit'"),
-        ({"layers": ["limits", "limits"]}, "layers: 'limits' is there twice"),
+        ({"layers": ["shares", "shares"]}, "layers: 'shares' is there twice"),
         ({"workloads": [{"name": "own", "synthetic": {"jobs": 9}}]}, "only a log"),
         ({"batches": 0}, "batches: found 0"),
     ],
@@ -216,6 +216,6 @@ def test_only_what_is_new_is_run(made: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     assert keys(title="Other") == keys()
     # of two logs what is judged, and two batches of each round for both halves
-    assert len(keys() - keys(layers=["limits"])) == 2 * (1 + 2 * 2 * USUAL.rounds)
+    assert len(keys() - keys(layers=["shares"])) == 2 * (1 + 2 * 2 * USUAL.rounds)
     assert len(keys() - keys(reverse=False)) == 2 * (1 + 2 * USUAL.rounds)
     assert not keys(layers=["order"]) <= keys()
