@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from gridsched.errors import ConfigurationError
 from gridsched.systems.base import check_choices
@@ -15,6 +15,7 @@ SelectType = Literal["cons_tres", "linear"]
 PriorityType = Literal["multifactor", "basic"]
 PreemptType = Literal["none", "partition_prio", "qos"]
 PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
+Version = Literal["22.05", "23.02", "23.11", "24.05", "24.11"]
 ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
 
 
@@ -58,6 +59,8 @@ class SlurmParameters:
 
     Parameters
     ----------
+    version : {"22.05", "23.02", "23.11", "24.05", "24.11"}
+        Release whose rules hold, see docs/slurm-reference.md for what differs.
     scheduler_type : {"backfill", "builtin"}
         SchedulerType: the main loop and the backfill scheduler, or the main loop alone.
     select_type : {"cons_tres", "linear"}
@@ -175,6 +178,7 @@ class SlurmParameters:
         If a value is unknown or out of range.
     """
 
+    version: Version = "22.05"
     scheduler_type: SchedulerType = "backfill"
     select_type: SelectType = "cons_tres"
     memory_is_consumed: bool = False
@@ -231,6 +235,11 @@ class SlurmParameters:
     licences: Mapping[str, int] | None = None
     licence_lists: Mapping[int, Mapping[str, int]] | None = None
     accounting: Accounting | None = None
+
+    def is_since(self, release: Version) -> bool:
+        """Whether rules hold that came with a release."""
+        known = get_args(Version)
+        return known.index(self.version) >= known.index(release)
 
     def __post_init__(self) -> None:
         check_choices(self)

@@ -100,6 +100,7 @@ def draw(
         featured=featured,
         licences=licences,
         one_plan=rng.random() < 0.2,
+        throttles=rng.random() < 0.3,
     )
     if rng.random() < 0.3:
         cluster.bonus = [float(number(0, 2)) for _ in partitions]
@@ -224,7 +225,8 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         if cluster.groups and cluster.groups[partition]:
             limited[row, 5] = cluster.groups[partition][0]
     of = records["of"].astype(np.int64)
-    chain_tasks(records, np.array([job.array for job in jobs]))
+    most = np.array([cluster.array_limits.get(job.array, 0) for job in jobs])
+    chain_tasks(records, np.array([job.array for job in jobs]), most)
     events = []
     for out in cluster.outages:
         kinds = (EventKind.DOWN, EventKind.UP) if out.kills else (EventKind.DRAIN, EventKind.RESUME)
@@ -261,6 +263,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_node_space_size=cluster.stretches,
             default_queue_depth=cluster.depth,
             bf_one_resv_per_job=cluster.one_plan,
+            version="23.11" if cluster.throttles else "22.05",
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,
             bf_window=cluster.window // 60,
