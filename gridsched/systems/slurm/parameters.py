@@ -140,6 +140,11 @@ class SlurmParameters:
         Fair Tree, else the classic formula (PriorityFlags=NO_FAIR_TREE).
     fair_share_dampening_factor : int
         Of the classic formula.
+    max_tres : bool
+        PriorityFlags=MAX_TRES: a job is billed for the largest of its weighted resources, not for their sum.
+    billing_weights : mapping of int to mapping of str to float, optional
+        TRESBillingWeights of partitions by number: "cpu", "node", "mem" (of a MiB) and "gres/gpu". Jobs of
+        other partitions are billed for their processors.
     priority_usage_reset_period : {"none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"}
         PriorityUsageResetPeriod: when what was used is forgotten, by the calendar of the workload
         (`unix_start_time`, `time_zone`); without one second 0 is the beginning of Thursday, 1970-01-01.
@@ -222,6 +227,8 @@ class SlurmParameters:
     priority_calc_period: int = 300
     fair_tree: bool = True
     fair_share_dampening_factor: int = 1
+    max_tres: bool = False
+    billing_weights: Mapping[int, Mapping[str, float]] | None = None
     priority_usage_reset_period: ResetPeriod = "none"
     enforce_limits: bool = False
     safe_limits: bool = False

@@ -454,6 +454,7 @@ class Replay:
             unit=MILLISECONDS,
             begin=self._begin("the log does not say when priorities were calculated"),
             resets=Resets(period=self.scheduler.priority_usage_reset_period),
+            billing=[each.billing for each in self.configuration.partitions],
         )
 
     # --- what came out ----------------------------------------------------------------------------

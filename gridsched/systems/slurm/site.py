@@ -165,6 +165,10 @@ def read_slurm_site(
                 if (rules := _rules(each, names, below)) != PartitionRules()
             }
             or None,
+            billing_weights={
+                number: each.billing for number, each in zip(numbers, ordered, strict=True) if each.billing
+            }
+            or None,
             licences=read.licences or None,
             licence_lists=licence_lists or None,
             partition_lists=_lists(names.get("partitions", ()), [each.name for each in ordered], numbers),
