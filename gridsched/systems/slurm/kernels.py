@@ -830,8 +830,9 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
             else:
                 most = middle
         ended = most
-    for word in range(len(r.bits)):
-        r.wanted[word] = r.bits[word] & r.idle[ended, word]
+    wanted, bits, idle = r.wanted, r.bits, r.idle[ended]
+    for word in range(len(wanted)):
+        wanted[word] = bits[word] & idle[word]
     choose_of_runs(t.free, r, job, runs_of_bits(r, len(r.fitting)))
     return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
