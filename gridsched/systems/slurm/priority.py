@@ -93,7 +93,7 @@ class Priorities:
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
-        return self.priority[self.of[job]]
+        return float(self.priority[self.of[job]])
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
