@@ -76,9 +76,10 @@ def _check(options: argparse.Namespace) -> None:
             qualities=given.get("qos"),
             usage=given.get("sshare"),
             names=log.names,
+            version=given.get("slurm_version"),
         )
     else:
-        for name in ("sacctmgr", "qos", "sshare"):
+        for name in ("sacctmgr", "qos", "sshare", "slurm_version"):
             if name in given:
                 raise ConfigurationError(f"{options.file}: {name}: give slurm_conf too")
     with progress(f"reading requests of {log.path.name}"):
@@ -107,6 +108,7 @@ def _read(given: Mapping[str, str], log: Log, site: Site | None) -> Iterator[tup
             found = {
                 "accounting": lambda: _jobs(log.workload),
                 "time_zone": lambda: given["time_zone"],
+                "slurm_version": lambda: given["slurm_version"],
                 "slurm_conf": lambda: _configuration(site),
                 "squeue": lambda: _queue(Path(given["squeue"])),
                 "sdiag": lambda: _passes(Path(given["sdiag"])),

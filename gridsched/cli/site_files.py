@@ -23,6 +23,8 @@ class SiteConfig(ConfigModel):
     slurm_conf: PathText | None = None
     """slurm.conf, with the files that it includes beside it; or the output of `scontrol show config`, which
     has no nodes."""
+    slurm_version: Label | None = None
+    """Release of Slurm whose rules hold, such as 24.05; 22.05 if not given. Write it in quotes."""
     sacctmgr: PathText | None = None
     """Shares and limits of accounts and users, as `sacctmgr dump` wrote them."""
     qos: PathText | None = None
@@ -35,7 +37,7 @@ class SiteConfig(ConfigModel):
     """What `sdiag` printed: how long passes of the backfill scheduler take."""
 
 
-FILES = tuple(name for name in SiteConfig.model_fields if name != "time_zone")
+FILES = tuple(name for name in SiteConfig.model_fields if name not in ("time_zone", "slurm_version"))
 """Keys of files."""
 
 

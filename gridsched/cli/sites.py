@@ -39,6 +39,11 @@ def add_site_file(group: Any) -> None:
         help="the nodes and partitions of this slurm.conf, unless others are given, and its Slurm under "
         "compare and explain; or the output of scontrol show config, which has no nodes",
     )
+    group.add_argument(
+        "--slurm-version",
+        metavar="RELEASE",
+        help="release whose rules hold: 22.05, 23.02, 23.11, 24.05 or 24.11 (default: 22.05)",
+    )
 
 
 def add_site(group: Any) -> None:
@@ -92,9 +97,11 @@ def use_site(options: argparse.Namespace) -> None:
     if options.trace is None:
         raise ConfigurationError("name a TRACE, or the files of a site with --site")
     if options.slurm_conf is None:
-        for name in ("change", "sacctmgr", "qos", "sshare"):
+        for name in ("change", "sacctmgr", "qos", "sshare", "slurm_version"):
             if getattr(options, name, None):
-                raise ConfigurationError(f"--{name}: give the configuration too, with --slurm-conf")
+                raise ConfigurationError(
+                    f"--{name.replace('_', '-')}: give the configuration too, with --slurm-conf"
+                )
 
 
 def configured(options: argparse.Namespace, log: Log) -> Cluster | None:
@@ -111,6 +118,7 @@ def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) 
         qualities=getattr(options, "qos", None),
         usage=getattr(options, "sshare", None),
         names=log.names,
+        version=getattr(options, "slurm_version", None),
     )
 
 

@@ -123,6 +123,7 @@ class Cluster:
     featured: list[set[int]] = field(default_factory=list)
     licences: tuple[int, ...] = ()
     one_plan: bool = False
+    throttles: bool = False
     # groups for which jobs count that run in each partition, and what its jobs have more of priority
     groups: list[tuple[int, ...]] = field(default_factory=list)
     bonus: list[float] = field(default_factory=list)
@@ -169,6 +170,7 @@ class Controller:
         self.first = dict(self.row)
         # how long each has to run, where the last pass looked at it or it runs
         self.span = {j: job.limit for j, job in enumerate(jobs)}
+        self.tests_made = 0
         self.killing: set[int] = set()
         self.planned: set[int] = set()
 
@@ -755,9 +757,9 @@ class Controller:
         of_partition: dict[int, int] = {}
         of_array: dict[tuple[int, int], int] = {}
         rejected: set[tuple[int, int]] = set()
-        tests = count = 0
+        count = self.tests_made = 0
         for row in self.waiting(now):
-            if cluster.tests and tests >= cluster.tests:
+            if cluster.tests and self.tests_made >= cluster.tests:
                 return
             j = self.rows[row][0]
             if self.is_elsewhere(j, now):
@@ -776,7 +778,8 @@ class Controller:
             planned = of_array.get((job.array, p), 0)
             if planned >= cluster.plans_of_array:
                 continue
-            tests += 1
+            if cluster.throttles and planned and planned + self.tasks(j, now) >= self.most_tasks(j):
+                continue
             of_partition[p] = of_partition.get(p, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
             before = stretches
@@ -800,6 +803,7 @@ class Controller:
         job, cluster = self.jobs[j], self.cluster
         no_plan = not self.gets_plan(j, now) or (cluster.one_plan and j in self.planned)
         moment = now
+        is_tried = False
         while True:
             while ends := self.of_all(j, now, moment):
                 moment = max(ends)
@@ -807,6 +811,9 @@ class Controller:
                 return stretches
             usable, later = self.usable(j, now, moment, stretches)
             found = self.earliest(j, usable, now, no_plan) if len(usable) >= job.nodes else None
+            if len(usable) >= job.nodes and not is_tried:
+                self.tests_made += 1
+                is_tried = True
             if found is None:
                 if later is None or no_plan:
                     return stretches

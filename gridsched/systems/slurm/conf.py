@@ -125,6 +125,7 @@ _WEIGHTS = {
 _FLAGS = {
     "NO_FAIR_TREE": ("fair_tree", False),
     "SMALL_RELATIVE_TO_TIME": ("small_relative_to_time", True),
+    "MAX_TRES": ("max_tres", True),
 }
 """PriorityFlags that are modelled."""
 
@@ -174,6 +175,8 @@ class SlurmPartition:
         MinNodes of a job.
     admission : mapping of str to tuple of str
         AllowQos, DenyQos, AllowAccounts and DenyAccounts by their names in small letters.
+    billing : mapping of str to float
+        TRESBillingWeights by the names of `accounts.RESOURCES`, that of memory of a MiB.
     """
 
     name: str
@@ -188,6 +191,7 @@ class SlurmPartition:
     quality: str = ""
     least_nodes: int = 0
     admission: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    billing: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -490,13 +494,13 @@ _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
     "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos maxnodes minnodes "
-    "allowaccounts allowqos denyqos denyaccounts"
+    "allowaccounts allowqos denyqos denyaccounts tresbillingweights"
 )
 _ADMISSION = ("allowaccounts", "denyaccounts", "allowqos", "denyqos")
 
 PARTITION_OTHERS = words(
     "allowgroups maxmempercpu maxmempernode maxcpuspernode "
-    "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
+    "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
     "suspendtimeout defcpupergpu defmempergpu topology"
 )
@@ -562,7 +566,29 @@ def _partition_of(
             for key in _ADMISSION
             if line.get(key, "ALL").upper() not in ("ALL", "NONE", "")
         },
+        billing=_billing(line.get("tresbillingweights", ""), f"{where}: TRESBillingWeights", left),
     )
+
+
+_WEIGHT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)", re.IGNORECASE)
+_MEBIBYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+
+
+def _billing(text: str, where: str, left: list[str]) -> dict[str, float]:
+    """Weights of a text such as CPU=1.0,Mem=0.25G,GRES/gpu=2.0; a weight of memory is one of its unit."""
+    found = {}
+    for piece in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, amount = piece.partition("=")
+        match = _WEIGHT.fullmatch(amount.strip())
+        if not match:
+            raise ConfigurationError(f"{where}: {piece!r:.60} is no weight; give it as CPU=1.0,Mem=0.25G")
+        resource = name.strip().lower()
+        if resource in RESOURCES:
+            unit = _MEBIBYTES[match[2].upper()] if resource == "mem" else 1.0
+            found[resource] = float(match[1]) / unit
+        else:
+            left.append(f"TRESBillingWeights {name.strip()}")
+    return found
 
 
 def _check_partitions(partitions: list[SlurmPartition], path: str) -> None:

@@ -337,7 +337,7 @@ class Controller:
             end=np.zeros(most, np.int64),
             free=np.zeros((most, words), np.int64),
             order=np.zeros(most, np.int64),
-            count=np.zeros(2, np.int64),
+            count=np.zeros(3, np.int64),
         )
         self.parameters, self.unit = parameters, unit
         self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)
@@ -369,6 +369,7 @@ class Controller:
             least_priority=float(parameters.bf_min_prio_reserve),
             least_age=parameters.bf_min_age_reserve,
             one_plan=parameters.bf_one_resv_per_job,
+            throttles=parameters.is_since("23.02"),
             kill_wait=parameters.kill_wait,
             most_stretches=size,
         )
@@ -612,6 +613,9 @@ class Controller:
             for row in self.rows.get(job, (job,)):
                 self.tables.jobs["begin"][row] = now // self.unit
                 self.priorities.requeued(row, now)
+                if self.parameters.is_since("24.11"):
+                    # before, it keeps its old priority until priorities are calculated
+                    self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, now)
             self._put_back(job)
         else:
             self.room.completing[node] -= 1
@@ -898,10 +902,11 @@ def job_records(count: int) -> RecordArray:
     jobs: RecordArray = np.zeros(count, JOB)
     jobs["of"] = np.arange(count)
     jobs["start"] = jobs["next_task"] = jobs["array"] = jobs["counter"] = -1
+    jobs["most_tasks"] = FOREVER
     return jobs
 
 
-def chain_tasks(jobs: RecordArray, array: Integers) -> None:
+def chain_tasks(jobs: RecordArray, array: Integers, most: Integers) -> None:
     """Let the tasks of each job array follow each other.
 
     Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
@@ -914,11 +919,14 @@ def chain_tasks(jobs: RecordArray, array: Integers) -> None:
         The jobs in order of submission, and their further rows.
     array : int64[n]
         Number of the array of each job, -1 for none.
+    most : int64[n]
+        Tasks of its array that may run at once, 0 or less for any number.
     """
     within = array >= 0
     places = np.full(len(array), -1)
     places[within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
     jobs["array"] = places[jobs["of"]]
+    jobs["most_tasks"] = np.where(within & (most > 0), most, FOREVER)[jobs["of"]]
     tasks = np.flatnonzero(array >= 0)
     tasks = tasks[np.argsort(array[tasks], kind="stable")]
     follows = array[tasks[1:]] == array[tasks[:-1]]

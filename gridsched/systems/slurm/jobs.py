@@ -127,7 +127,8 @@ def cluster_jobs(
     records["limit"] = submission.estimate[own][of]
     records["features"] = constraints_of(workload, cluster)
     if by_job.array is not None:
-        chain_tasks(records, np.asarray(by_job.array, np.int64))
+        array = np.asarray(by_job.array, np.int64)
+        chain_tasks(records, array, column_of(by_job, "array_limit"))
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     limit_keys: list[tuple[str, ...]] = []

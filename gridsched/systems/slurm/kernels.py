@@ -37,6 +37,7 @@ JOB = np.dtype(
         ("features", np.int64),  # row of the sets of nodes that constraints allow
         ("kind", np.int64),  # row of `suits`
         ("array", np.int64),  # its job array, -1 without one
+        ("most_tasks", np.int64),  # of that array which may run at once, FOREVER for any number
         ("counter", np.int64),  # of the tasks of its array in its partition that a pass tested
         ("record", np.int64),  # place among the records of jobs, which follows their age
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
@@ -126,7 +127,7 @@ class Space(NamedTuple):
     end: Any  # int64[most]
     free: Any  # int64[most, words]: bits
     order: Any  # int64[most]: stretches by time
-    count: Any  # int64[2]: how many there are, and how many there were in this pass
+    count: Any  # int64[3]: how many there are, how many there were in this pass, and the jobs that it tried
 
 
 class Room(NamedTuple):
@@ -633,8 +634,6 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
     if r.ranks[ORDER] or r.ranks[ALONE] > 1:
-        if r.ranks[LINEAR]:
-            unpack(r.wanted, r.fitting)
         unpack(r.bits, r.usable)
         unmark(r, r.usable)
         mark_free(t.free, r, r.usable, t.jobs[j])
@@ -711,6 +710,7 @@ class Backfill(NamedTuple):
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
     one_plan: bool  # whether a job gets a plan in one of its partitions only
+    throttles: bool  # whether plans of an array and its running tasks are together no more than may run
     kill_wait: int  # [s] that a job has after its time limit
     most_stretches: int  # after which a pass makes no more plans
 
@@ -830,8 +830,9 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
             else:
                 most = middle
         ended = most
-    for word in range(len(r.bits)):
-        r.wanted[word] = r.bits[word] & r.idle[ended, word]
+    wanted, bits, idle = r.wanted, r.bits, r.idle[ended]
+    for word in range(len(wanted)):
+        wanted[word] = bits[word] & idle[word]
     choose_of_runs(t.free, r, job, runs_of_bits(r, len(r.fitting)))
     return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
@@ -967,6 +968,8 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 @inline
 def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     """Whether a job can start now on the chosen nodes: nobody has to leave them."""
+    if r.ranks[LINEAR] and r.ranks[ALONE] > 1:
+        unpack(r.wanted, r.fitting)
     choose_anew(t, r, j)
     return True
 

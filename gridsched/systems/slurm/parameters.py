@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from gridsched.errors import ConfigurationError
 from gridsched.systems.base import check_choices
@@ -15,6 +15,7 @@ SelectType = Literal["cons_tres", "linear"]
 PriorityType = Literal["multifactor", "basic"]
 PreemptType = Literal["none", "partition_prio", "qos"]
 PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
+Version = Literal["22.05", "23.02", "23.11", "24.05", "24.11"]
 ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
 
 
@@ -58,6 +59,8 @@ class SlurmParameters:
 
     Parameters
     ----------
+    version : {"22.05", "23.02", "23.11", "24.05", "24.11"}
+        Release whose rules hold, see docs/slurm-reference.md for what differs.
     scheduler_type : {"backfill", "builtin"}
         SchedulerType: the main loop and the backfill scheduler, or the main loop alone.
     select_type : {"cons_tres", "linear"}
@@ -137,6 +140,11 @@ class SlurmParameters:
         Fair Tree, else the classic formula (PriorityFlags=NO_FAIR_TREE).
     fair_share_dampening_factor : int
         Of the classic formula.
+    max_tres : bool
+        PriorityFlags=MAX_TRES: a job is billed for the largest of its weighted resources, not for their sum.
+    billing_weights : mapping of int to mapping of str to float, optional
+        TRESBillingWeights of partitions by number: "cpu", "node", "mem" (of a MiB) and "gres/gpu". Jobs of
+        other partitions are billed for their processors.
     priority_usage_reset_period : {"none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"}
         PriorityUsageResetPeriod: when what was used is forgotten, by the calendar of the workload
         (`unix_start_time`, `time_zone`); without one second 0 is the beginning of Thursday, 1970-01-01.
@@ -175,6 +183,7 @@ class SlurmParameters:
         If a value is unknown or out of range.
     """
 
+    version: Version = "22.05"
     scheduler_type: SchedulerType = "backfill"
     select_type: SelectType = "cons_tres"
     memory_is_consumed: bool = False
@@ -218,6 +227,8 @@ class SlurmParameters:
     priority_calc_period: int = 300
     fair_tree: bool = True
     fair_share_dampening_factor: int = 1
+    max_tres: bool = False
+    billing_weights: Mapping[int, Mapping[str, float]] | None = None
     priority_usage_reset_period: ResetPeriod = "none"
     enforce_limits: bool = False
     safe_limits: bool = False
@@ -231,6 +242,11 @@ class SlurmParameters:
     licences: Mapping[str, int] | None = None
     licence_lists: Mapping[int, Mapping[str, int]] | None = None
     accounting: Accounting | None = None
+
+    def is_since(self, release: Version) -> bool:
+        """Whether rules hold that came with a release."""
+        known = get_args(Version)
+        return known.index(self.version) >= known.index(release)
 
     def __post_init__(self) -> None:
         check_choices(self)

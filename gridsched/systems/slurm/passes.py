@@ -192,7 +192,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
     no_plan |= b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
     limit = t.jobs[j]["least"]
-    later = now
+    later, tried = now, 0
     while True:
         moment = later
         if t.counts[1] > 0:
@@ -202,6 +202,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         later = usable_at(t, s, r, b, j, now, moment)
         begin = FOREVER
         if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
+            s.count[2] += 1 - tried
+            tried = 1
             # what begins after `later` is not looked at: the job is tried then
             horizon = max(later, now) if later and not no_plan else FOREVER
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
@@ -240,6 +242,15 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if over_limit(t, j):
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
+
+
+@inline
+def no_more_plans(t: Any, b: Any, j: int, plans: int) -> bool:
+    """Whether an array of which some tasks have plans gets none for a further one."""
+    if plans >= b.max_per_array:
+        return True
+    job = t.jobs[j]
+    return bool(b.throttles and plans > 0 and plans + t.tasks[job["array"]] >= job["most_tasks"])
 
 
 @jit
@@ -287,9 +298,9 @@ def backfill_pass(
     pack(t.up, r.up)
     s.free[0, :] = r.up
     partitions = t.reach.shape[0]
-    count, tests = 0, 0
+    s.count[2] = count = 0
     for k in range(waiting):
-        if b.most_tests and tests >= b.most_tests:
+        if b.most_tests and s.count[2] >= b.most_tests:
             break
         j = queue[k]
         if who_gives_way.is_elsewhere(t, r, p, j) or over_limit(t, j):
@@ -300,11 +311,10 @@ def backfill_pass(
         ):
             continue
         tasks = t.jobs[j]["counter"]
-        if tasks >= 0 and tested(r, tasks) >= b.max_per_array:
+        if tasks >= 0 and no_more_plans(t, b, j, tested(r, tasks)):
             continue
         count_test(r, own, 1)
         count_test(r, u, 1)
-        tests += 1
         done = test_job(t, s, r, b, p, j, now)
         if done == FULL:
             break

@@ -8,7 +8,7 @@ Algorithm"), and src/plugins/priority/multifactor of Slurm 22.05.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -93,7 +93,7 @@ class Priorities:
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
-        return self.priority[self.of[job]]
+        return float(self.priority[self.of[job]])
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
@@ -310,6 +310,10 @@ class Multifactor(Usage):
         Processors by which its size is known until it was tested first.
     nodes : NODE[m]
         Nodes of the cluster.
+    billing : sequence of mapping of str to float
+        Weights of resources by which jobs of each partition are billed; none for processors.
+    mebibyte : int
+        Units of memory of the jobs that are one.
     begin, unit, resets
         As of `Usage`.
     """
@@ -328,9 +332,11 @@ class Multifactor(Usage):
         begin: int,
         unit: int = 1,
         resets: Resets,
+        billing: Sequence[Mapping[str, float]] = (),
+        mebibyte: int = 1,
     ) -> None:
         super().__init__(parameters, begin, unit, resets)
-        self.jobs = jobs
+        self.jobs, self.billing, self.mebibyte = jobs, billing, mebibyte
         self.shares = Shares(
             accounting, fair_tree=parameters.fair_tree, damping=parameters.fair_share_dampening_factor
         )
@@ -409,8 +415,26 @@ class Multifactor(Usage):
         """Add what a job used since the last calculation, decayed by as many seconds as it ran since."""
         ran = now - max(self.since[job], self.last)
         if ran > 0 and self.place[job] >= 0:
-            billed = ran * self.decay**ran * float(self.jobs["processors"][job]) * self.usage_factor[job]
+            billed = ran * self.decay**ran * self._billed(job) * self.usage_factor[job]
             self.shares.add(int(self.place[job]), billed)
+
+    def _billed(self, job: int) -> float:
+        """What a job is billed for each second.
+
+        Source: calc_job_billable_tres() of slurmctld and assoc_mgr_tres_weighted(), Slurm 22.05.
+        """
+        record = self.jobs[job]
+        weights = self.billing[record["partition"]] if self.billing else {}
+        if not weights:
+            return float(record["processors"])
+        amounts = {
+            "cpu": record["processors"],
+            "node": record["nodes"],
+            "mem": record["memory"] * record["nodes"] / self.mebibyte,
+            "gres/gpu": record["gpus"] * record["nodes"],
+        }
+        parts = [float(weight * amounts[name]) for name, weight in weights.items()]
+        return max(parts) if self.parameters.max_tres else sum(parts)
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""

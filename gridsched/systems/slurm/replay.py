@@ -263,7 +263,8 @@ class Replay:
             jobs[k]["late"] = self._late(job)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
-        chain_tasks(jobs, np.array(of_array, np.int64))
+        most = [job.array_limit for job in self.recording.jobs]
+        chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
         return jobs
 
     def _limits(self) -> tuple[RecordArray, Integers, LimitsOfJobs]:
@@ -453,6 +454,7 @@ class Replay:
             unit=MILLISECONDS,
             begin=self._begin("the log does not say when priorities were calculated"),
             resets=Resets(period=self.scheduler.priority_usage_reset_period),
+            billing=[each.billing for each in self.configuration.partitions],
         )
 
     # --- what came out ----------------------------------------------------------------------------

@@ -67,6 +67,7 @@ class Slurm(SlurmParameters, Scheduler):
             "partition_qualities",
             "partition_lists",
             "partition_rules",
+            "billing_weights",
             "licences",
             "licence_lists",
             "accounting",
@@ -276,6 +277,8 @@ class Slurm(SlurmParameters, Scheduler):
             nodes=jobs.machine.nodes,
             begin=int(workload.submit_time[0]),
             resets=resets,
+            billing=[(self.billing_weights or {}).get(each.number, {}) for each in cluster.partitions],
+            mebibyte=1024,
         )
 
 

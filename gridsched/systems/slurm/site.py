@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
@@ -60,6 +61,7 @@ def read_slurm_site(
     qualities: str | Path | None = None,
     usage: str | Path | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
+    version: str | None = None,
 ) -> Site:
     r"""Read the scheduler, nodes and partitions of a cluster from its slurm.conf.
 
@@ -79,6 +81,9 @@ def read_slurm_site(
         Names by number of "partition", "group" (account), "user" and "queue" (quality of service), and lists
         of "partitions" such as a,b, as `AccountingLog` has them. Without names those whose names are numbers
         have these.
+
+    version : str, optional
+        Release of Slurm whose rules hold, such as 24.05; 22.05 by default.
 
     Returns
     -------
@@ -112,7 +117,8 @@ def read_slurm_site(
     names = names or {}
     accounting = _accounting(accounts, qualities, usage, names)
     try:
-        scheduler = Slurm(**read.parameters, accounting=accounting)
+        chosen: dict[str, Any] = {} if version is None else {"version": version}
+        scheduler = Slurm(**read.parameters, **chosen, accounting=accounting)
     except ConfigurationError as error:
         raise ConfigurationError(f"{configuration}: {error}") from None
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
@@ -126,6 +132,8 @@ def read_slurm_site(
     exclusive = [partition.exclusive for partition in ordered]
     constraints, strange = numbered_constraints(names.get("constraint", ()))
     left += [f"{CONSTRAINT}{text}" for text in strange]
+    # from 23.02 on the accounts below those that are named are meant too
+    below = accounting if scheduler.is_since("23.02") else None
     factors = {number: each.job_factor for number, each in zip(numbers, ordered, strict=True)}
     return Site(
         cluster=Cluster(
@@ -154,7 +162,11 @@ def read_slurm_site(
             partition_rules={
                 number: rules
                 for number, each in zip(numbers, ordered, strict=True)
-                if (rules := _rules(each, names)) != PartitionRules()
+                if (rules := _rules(each, names, below)) != PartitionRules()
+            }
+            or None,
+            billing_weights={
+                number: each.billing for number, each in zip(numbers, ordered, strict=True) if each.billing
             }
             or None,
             licences=read.licences or None,
@@ -212,12 +224,19 @@ def _lists(
     return {place: each for place, each in listed.items() if len(each) > 1} or None
 
 
-def _rules(partition: SlurmPartition, names: Mapping[str, Sequence[str]]) -> PartitionRules:
-    """What the jobs of a partition must be, and get."""
+def _rules(
+    partition: SlurmPartition, names: Mapping[str, Sequence[str]], tree: Accounting | None
+) -> PartitionRules:
+    """What the jobs of a partition must be, and get; with accounts below those that are named in a tree."""
 
     def called(key: str, kind: str) -> frozenset[str] | None:
-        known = partition.admission.get(key)
-        return None if known is None else frozenset(_called(names, kind, name) for name in known)
+        if key not in partition.admission:
+            return None
+        found = {_called(names, kind, name) for name in partition.admission[key]}
+        for each in tree.associations if tree is not None and kind == "group" else ():
+            if each.parent in found:  # parents come before their children
+                found.add(each.account)
+        return frozenset(found)
 
     return PartitionRules(
         accounts=called("allowaccounts", "group"),

@@ -32,7 +32,7 @@ PriorityWeightAge=1000
 PriorityWeightTRES=CPU=100,GRES/gpu=500
 PriorityDecayHalfLife=14-0
 PriorityMaxAge=1-12
-PriorityFlags=NO_FAIR_TREE,MAX_TRES
+PriorityFlags=NO_FAIR_TREE,INCR_ONLY
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PreemptParameters=youngest_first,reclaim_licenses
@@ -79,7 +79,7 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     assert_fields(gpu, tier=5, job_factor=10, time_limit=7200, exclusive=True, quality="gpu")
     assert set(conf.not_modelled) == {
         "SchedulerParameters=defer",
-        "PriorityFlags=MAX_TRES",
+        "PriorityFlags=INCR_ONLY",
         "PreemptParameters=reclaim_licenses",
     }
 
@@ -263,3 +263,21 @@ PartitionName=all Nodes=n[1-9] Default=YES MaxNodes=2
     assert run["fate"].values[0] == Fate.REJECTED
     starts = run["start_time"].values[1:]
     assert abs(int(starts[0]) - int(starts[1])) >= 100
+
+
+@pytest.mark.parametrize(
+    ("weights", "found", "left"),
+    [
+        ("CPU=1.0,Mem=0.5G,GRES/gpu=2", {"cpu": 1.0, "mem": 0.5 / 1024, "gres/gpu": 2.0}, ()),
+        ("mem=2M,Node=.5,GRES/gpu:a100=4", {"mem": 2.0, "node": 0.5}, ("TRESBillingWeights GRES/gpu:a100",)),
+    ],
+)
+def test_billing_weights(
+    weights: str, found: dict[str, float], left: tuple[str, ...], tmp_path: Path
+) -> None:
+    conf = f"NodeName=n1 CPUs=1\nPartitionName=a Nodes=n1 TRESBillingWeights={weights}\n"
+    read = read_configuration(written(tmp_path, conf + "PriorityFlags=MAX_TRES\n"))
+    assert dict(read.partitions[0].billing) == pytest.approx(found)
+    assert (read.not_modelled, read.parameters["max_tres"]) == (left, True)
+    with refused("is no weight; give it as CPU=1.0"):
+        read_configuration(written(tmp_path, conf.replace(weights, "CPU=much")))

@@ -84,9 +84,9 @@ def draw(
             jobs[-1] = jobs[-1]._replace(least=number(1, jobs[-1].limit))
     if len(partitions) > 1 and rng.random() < 0.6:
         for k, job in enumerate(jobs):
-            others = [p for p in range(len(partitions)) if p != job.partition]
+            elsewhere = [p for p in range(len(partitions)) if p != job.partition]
             if rng.random() < 0.5:
-                jobs[k] = job._replace(others=(int(rng.choice(others)),))
+                jobs[k] = job._replace(others=(int(rng.choice(elsewhere)),))
     jobs.sort(key=lambda job: job.submit)
     cluster = naive.Cluster(
         nodes=nodes,
@@ -100,6 +100,7 @@ def draw(
         featured=featured,
         licences=licences,
         one_plan=rng.random() < 0.2,
+        throttles=rng.random() < 0.3,
     )
     if rng.random() < 0.3:
         cluster.bonus = [float(number(0, 2)) for _ in partitions]
@@ -140,8 +141,8 @@ def draw(
         pairs = [(a, b) for a in range(groups) for b in range(groups) if a != b]
         by_level = rng.random() < 0.6
         chosen = [(a, b) for a, b in pairs if (level[a] > level[b] if by_level else rng.random() < 0.4)]
-        rows = len(jobs) + sum(len(job.others) for job in jobs)
-        group = [number(0, groups - 1) for _ in range(rows)]
+        pairs_of_jobs = len(jobs) + sum(len(job.others) for job in jobs)
+        group = [number(0, groups - 1) for _ in range(pairs_of_jobs)]
         jobs = [
             job._replace(priority=job.priority + 2 * level[g])
             for job, g in zip(jobs, group[: len(jobs)], strict=True)
@@ -224,7 +225,8 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         if cluster.groups and cluster.groups[partition]:
             limited[row, 5] = cluster.groups[partition][0]
     of = records["of"].astype(np.int64)
-    chain_tasks(records, np.array([job.array for job in jobs]))
+    most = np.array([cluster.array_limits.get(job.array, 0) for job in jobs])
+    chain_tasks(records, np.array([job.array for job in jobs]), most)
     events = []
     for out in cluster.outages:
         kinds = (EventKind.DOWN, EventKind.UP) if out.kills else (EventKind.DRAIN, EventKind.RESUME)
@@ -261,6 +263,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_node_space_size=cluster.stretches,
             default_queue_depth=cluster.depth,
             bf_one_resv_per_job=cluster.one_plan,
+            version="23.11" if cluster.throttles else "22.05",
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,
             bf_window=cluster.window // 60,
@@ -290,7 +293,7 @@ class OfPartitions(Priorities):
         self.records, self.bonus = records, bonus
 
     def submitted(self, job: int, now: int, since: int) -> float:
-        return super().submitted(job, now, since) + self.bonus[self.records["partition"][job]]
+        return super().submitted(job, now, since) + float(self.bonus[self.records["partition"][job]])
 
     def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
         more = np.array(self.bonus)[self.records["partition"][waiting]]

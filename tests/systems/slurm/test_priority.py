@@ -96,11 +96,13 @@ def test_users_with_the_shares_of_their_account_have_its_fair_share() -> None:
     assert found["ann"] == found["bob"]
 
 
-def multifactor(resets: Resets | None = None, **parameters: Any) -> Multifactor:
+def multifactor(
+    resets: Resets | None = None, billing: list[dict[str, float]] | None = None, **parameters: Any
+) -> Multifactor:
     """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1."""
     jobs = job_records(2)
     jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
-    jobs["partition"] = [0, 1]
+    jobs["partition"], jobs["memory"], jobs["gpus"] = [0, 1], 4096, 1
     nodes = np.zeros(4, NODE)
     nodes["cores"] = 8
     return Multifactor(
@@ -114,7 +116,31 @@ def multifactor(resets: Resets | None = None, **parameters: Any) -> Multifactor:
         nodes=nodes,
         begin=0,
         resets=resets or Resets(),
+        billing=billing or (),
+        mebibyte=1024,
     )
+
+
+@pytest.mark.parametrize(
+    ("weights", "most", "billed"),
+    [
+        ({}, False, 16),
+        ({"cpu": 0.5}, False, 8),
+        ({"cpu": 1.0, "mem": 2.0, "gres/gpu": 10.0}, False, 16 + 16 + 20),
+        ({"cpu": 1.0, "mem": 2.0, "gres/gpu": 10.0}, True, 20),
+        ({"node": 100.0}, True, 200),
+    ],
+)
+def test_usage_is_what_a_job_is_billed_for(weights: dict[str, float], most: bool, billed: float) -> None:
+    priorities = multifactor(
+        billing=[weights, {"cpu": 1000.0}],
+        priority_weight_fairshare=1,
+        priority_decay_half_life=0,
+        max_tres=most,
+    )
+    priorities.started(0, 0)
+    priorities.recalculate(300, np.array([1]))
+    assert priorities.shares.used[priorities.place[0]] == pytest.approx(300 * billed)
 
 
 def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
