@@ -200,8 +200,10 @@ class External(Scheduler):
             return LibraryScheduler(self.library, self.parameters).schedule(submission)
         if self.protocol == "batsim-5" and any(each.events for each in submission.clusters):
             raise ConfigurationError("batsim-5 has no message for hosts that fail; use batsim-4")
+        sim = Simulator.of(submission)
+        sim.prepare()
         with self._peer() as peer:
-            return self._simulate(submission, peer)
+            return self._simulate(sim, submission, peer)
 
     @contextmanager
     def _peer(self) -> Iterator[Peer]:
@@ -214,9 +216,8 @@ class External(Scheduler):
         with sockets.connected(self.socket, self._words(), timeout=self.timeout, log=log) as peer:
             yield peer
 
-    def _simulate(self, submission: Submission, peer: Peer) -> Schedule:
+    def _simulate(self, sim: Simulator, submission: Submission, peer: Peer) -> Schedule:
         """Simulate the jobs under a decision process, from its hello on."""
-        sim = Simulator.of(submission)
         names = self.job_ids or _numbers(submission)
         terms = Terms(
             job_ids=names,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -333,6 +334,14 @@ class Simulator:
         """Go back to a snapshot that this simulator made."""
         snapshots.put_back(self._arrays, snapshot, self._fates)
         self.memory, self._done = copy.deepcopy(snapshot.memory), snapshot.done
+
+    def prepare(self) -> None:
+        """Compile now what the simulation needs, for those who would not wait for it later."""
+        before = self.snapshot()
+        if self.advance():
+            with suppress(ScheduleError):
+                self.call_at(self.now)
+        self.restore(before)
 
     def _act(
         self,
