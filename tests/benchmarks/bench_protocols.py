@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,13 +15,14 @@ import gridsched as gs
 from gridsched.nodes import NodeType
 from tests.benchmarks.measure import best_times
 from tests.benchmarks.table import Table
+from tests.benchmarks.yardstick import compiler
 from tests.conftest import REPOSITORY
 from tests.support.peers import CODECS, Inside, Queue, Scripted
 
 LEAST = 10_000.0
 """Jobs a second that are wanted through a socket."""
 
-PEER = f"{shlex.quote(sys.executable)} -m tests.support.peers {{socket}} 4 fcfs"
+PEERS = {"in C++": "", "in Python": f"{shlex.quote(sys.executable)} -m tests.support.peers {{socket}} 4 fcfs"}
 
 
 class Replayed:
@@ -54,18 +56,28 @@ def jobs(archive_mirror: Path) -> gs.Workload:
     return gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
 
 
-def test_socket(jobs: gs.Workload, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", PEERS)
+def test_socket(
+    kind: str, jobs: gs.Workload, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Wall time, since two processes take turns: what else the machine does is in it."""
     monkeypatch.chdir(REPOSITORY)
+    command, program = PEERS[kind], compiler()
+    if not command:
+        if program is None:
+            pytest.skip("no C++ compiler")
+        source, made = Path(__file__).with_name("peer.cpp"), tmp_path / "peer"
+        subprocess.run([program, "-O3", "-std=c++17", str(source), "-o", str(made)], check=True)
+        command = f"{made} {{socket}}"
     times = []
-    for _ in range(3):
+    for _ in range(5):
         begin = time.perf_counter()
-        run = simulated(jobs, gs.External(command=PEER))
+        run = simulated(jobs, gs.External(command=command))
         times.append(time.perf_counter() - begin)
     assert bool((run.start_time == gs.simulate(jobs, None, "fcfs", kill=True).start_time).all())
     speed, messages = len(jobs) / min(times), run.attrs["protocol_messages"]
     shown = f"{speed:,.0f} jobs/s, {1e6 * min(times) / messages:.0f} us a message"
-    what = "Batsim 4 through a socket, KTH-SP2, FCFS in Python, with its start"
+    what = f"Batsim 4 through a socket, KTH-SP2, FCFS {kind}, with its start"
     table.add_target(what, shown, value=speed, at_least=LEAST, unit=" jobs/s")
 
 

@@ -312,7 +312,7 @@ def test_tables_of_batsim() -> None:
         "metadata": "",
     }
     (whole,) = schedule_table(run, 2, "test").to_dict("records")
-    assert list(whole) == sorted(whole)
+    assert list(whole) == sorted(map(str, whole))
     wanted = {"makespan": 55, "mean_waiting_time": 5 / 3, "nb_jobs_killed": 1, "time_computing": 50}
     assert {name: whole[name] for name in wanted} == wanted
     assert whole["time_idle"] == 60
