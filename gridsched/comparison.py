@@ -396,6 +396,7 @@ def _beside_the_log(
     fates: dict[str, list[int]] = {name: [] for name in FATES}
     shared: dict[str, Any] = {}
     share: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     left = never_ran(workload)
     processors = setups[0][1].processors
     for name, cluster, scheduler in setups:
@@ -420,6 +421,7 @@ def _beside_the_log(
         memory[name] = relaxations(run)
         for fate, count in fates_of(run).items():
             fates[fate].append(count)
+        own |= {f"{name}: {key}": count for key, count in of_run.items() if key.startswith("rejected: ")}
     report("comparing")
     measured = np.arange(len(workload)) >= int(warm_up * len(workload))
     values = {"wait_time": np.stack([*waits.values()]), "bounded_slowdown": np.stack([*slowdowns.values()])}
@@ -450,6 +452,8 @@ def _beside_the_log(
         variables |= by_name
     attributes = {
         **shared,
+        # why each scheme rejects jobs
+        **own,
         **share,
         "title": title,
         "reference": schemes[base],

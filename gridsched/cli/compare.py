@@ -278,10 +278,13 @@ def _fates(compared: xr.Dataset) -> list[Any]:
         str(scheme): {name: int(compared[name].values[index]) for name in FATES}
         for index, scheme in enumerate(compared["scheme"].values)
     }
-    # why jobs are rejected is the same for all policies
-    found[str(compared["scheme"].values[-1])] |= {
-        key: count for key, count in compared.attrs.items() if key.startswith("rejected: ")
-    }
+    for scheme, counts in found.items():
+        why = f"{scheme}: "
+        counts |= {
+            key.removeprefix(why): count
+            for key, count in compared.attrs.items()
+            if key.startswith(f"{why}rejected: ")
+        }
     facts = fates(found)
     return [facts_table(facts)] if facts else []
 

@@ -19,7 +19,7 @@ CONF = """\
 SchedulerParameters=bf_interval=30,batch_sched_delay=1
 SelectType=select/cons_tres
 PriorityType=priority/multifactor
-Licenses=matlab:2
+PriorityWeightAssoc=5
 NodeName=n[1-4] CPUs=4
 NodeName=big CPUs=16
 PartitionName=batch Nodes=n[1-4] Default=YES
@@ -76,7 +76,7 @@ def test_each_change_alone_and_all_together(
     difference = compared["wait_time_mean"] - compared["wait_time_mean"].sel(scheme="ours.conf")
     assert np.allclose(compared["wait_time_difference"], difference)
     assert row(text, "ours.conf")[-1] == "-"
-    assert row(text, "slurm.conf")[-1] == "Licenses"
+    assert row(text, "slurm.conf")[-1] == "PriorityWeightAssoc"
     assert "4 of 4 cores; 1 of 16 cores" in text
     users = pd.read_csv(folder / "users.csv")
     assert "change_hours recorded" in users
@@ -177,7 +177,10 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
         ("--slurm-conf missing.conf", "missing.conf: no such file"),
         ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: no such file"),
         ("--slurm-conf {conf} --change Nonsense=1", "change 'Nonsense=1': unknown key Nonsense"),
-        ("--slurm-conf {conf} --change Licenses=a:1", "changes nothing: Licenses is not modelled"),
+        (
+            "--slurm-conf {conf} --change PriorityWeightAssoc=7",
+            "changes nothing: PriorityWeightAssoc is not modelled",
+        ),
         ("--slurm-conf {conf} --overrun increments", "slurm cannot schedule this"),
         (
             "--slurm-conf {conf} --change PriorityWeightAge=1 --change PriorityWeightAge=2",
