@@ -234,12 +234,10 @@ def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     told = (IDENTICAL, NO_EFFECT_ALONE)
     why = [reason for reason in reasons if reason and not reason.startswith(told)]
     interval = " In brackets: 95% confidence interval." if "" in reasons else ""
-    if interval and "replays" in compared.attrs:
+    if "replays" in compared.attrs:
         beside = " and by the difference of simulated from recorded waits" * (RECORDED in schemes)
-        interval = (
-            " In brackets: where the change in one further run lies (95%), by the spread of "
-            f"{compared.attrs['replays']} replays{beside}."
-        )
+        bounds = f" In brackets: where the change in one further run lies (95%), by their spread{beside}."
+        interval = f" Differences are means of {compared.attrs['replays']} replays." + bounds * bool(interval)
     if why:
         interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."
     recorded = (

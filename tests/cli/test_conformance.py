@@ -245,7 +245,8 @@ def test_a_scheduler_in_another_process_answers(
     assert main(run) == 1
     found = capsys.readouterr().out
     assert f"{failed} fail, 0 were not compared; 0 columns are missing." in last_line(found)
-    assert ("overrun_increments" in found.partition("First difference")[2]) == (policy == "easy")
+    if policy == "easy":
+        assert "overrun_increments" in found.partition("First difference")[2]
     assert main(["conformance", "check", str(tmp_path / "answers"), "--policy", policy]) == 1
 
 
