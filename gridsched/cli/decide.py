@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
         "--socket",
         default="tcp://*:28000",
         metavar="ADDRESS",
-        help="where the simulator connects to (default: tcp://*:28000)",
+        help="where the simulator connects to (default: port 28000 of this machine)",
     )
     parser.add_argument(
         "--handshake",

@@ -76,7 +76,7 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--socket",
         metavar="ADDRESS",
-        help="address to which the scheduler binds; * is this machine (default: tcp://*:28000, with "
+        help="address to which the scheduler binds (default: port 28000 of this machine, with "
         "--command one of its own)",
     )
     group.add_argument(

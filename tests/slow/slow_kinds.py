@@ -130,7 +130,7 @@ def _calibration() -> Kind:
         {
             "words": ({"title": "Another"}, set()),
             "layer": (
-                {"layers": [*calibration.STUDY["layers"], "order"]},
+                {"layers": [*calibration.STUDY["layers"], "holds"]},
                 {*judged, *rounds},
             ),
         },
