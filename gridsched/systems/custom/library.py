@@ -72,9 +72,11 @@ class LibraryScheduler(CustomScheduler):
     Examples
     --------
     >>> import gridsched as gs
-    >>> gs.simulate(gs.synthesise("M3", jobs=20, seed=1), 1152, gs.LibraryScheduler("libmissing.so"))
-    Traceback (most recent call last):
-    gridsched.errors.ConfigurationError: library libmissing.so: there is no such file
+    >>> try:
+    ...     gs.simulate(gs.synthesise("M3", jobs=20, seed=1), 1152, gs.LibraryScheduler("libmissing.so"))
+    ... except gs.GridschedError as error:
+    ...     print(error)
+    library libmissing.so: there is no such file
     """
 
     library: str
