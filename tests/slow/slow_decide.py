@@ -11,8 +11,10 @@ import pytest
 import gridsched as gs
 
 
-@pytest.mark.parametrize("trace", ["KTH-SP2-1996-2.1-cln", "HPC2N-2002-2.2-cln"])
-@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(
+    ("trace", "version"),
+    [("KTH-SP2-1996-2.1-cln", 4), ("KTH-SP2-1996-2.1-cln", 5), ("HPC2N-2002-2.2-cln", 4)],
+)
 def test_easy_through_a_socket_is_the_engines(archive_mirror: Path, trace: str, version: int) -> None:
     jobs = gs.clean(gs.read_swf(archive_mirror / f"{trace}.swf.gz"))
     protocol: Any = f"batsim-{version}"
