@@ -125,7 +125,7 @@ def _no_answer() -> str:
     from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS
 
     return (
-        "What it would be\ncannot be told where recorded waits are not explained, which takes a ratio from "
+        "What it would be\ncannot be said where recorded waits are not explained, which takes a ratio from "
         f"{RATIOS[0]:g} to {RATIOS[1]:g}, and a\nrank correlation of {LEAST_CORRELATION:g} that is not below "
         "the null model's. The figures are those of the simulation alone:"
     )
@@ -178,7 +178,7 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     return [
         f"Under {first} {less:,} of {len(own):,} {kind}s wait significantly less and {more:,} more; "
         f"{neither:,} do not differ\nsignificantly."
-        + (f" For {unknown:,} it cannot be told ({why})." if unknown else "")
+        + (f" For {unknown:,} it cannot be said ({why})." if unknown else "")
         + "\nThose with most jobs:",
         table(
             [kind, "jobs", times.header("change"), "from", "to", "jobs wait"],

@@ -78,7 +78,7 @@ def _add_run(actions: Any) -> None:
         "Let a scheduler that speaks the protocol of Batsim answer the cases of one cluster; exit code 1 if "
         "any answer differs.",
         'gridsched conformance run answers --policy easy --command "pybatsim -s {socket} easyBackfill"',
-        epilog="Jobs are not killed at their walltimes, so that cases in which they exceed them can be told.",
+        epilog="Jobs are not killed at their walltimes, so that cases in which they exceed them count.",
     )
     run.add_argument("folder", metavar="DIR", type=path, help="folder to write, for its answers")
     policy = run.add_argument("--policy", required=True, metavar="NAME", help="the policy that it is to be")

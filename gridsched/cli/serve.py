@@ -104,7 +104,7 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
         "--options", default="", metavar="TEXT", help="what the scheduler is given to begin with in version 5"
     )
     group.add_argument(
-        "--forward-profiles", action="store_true", help="tell the scheduler how long jobs will run"
+        "--forward-profiles", action="store_true", help="send the scheduler the run times of jobs"
     )
     group.add_argument(
         "--sleep-state",
@@ -116,7 +116,7 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--state-as-number",
         action="store_true",
-        help="tell power states as numbers, as schedulers of pybatsim compare them, not as texts",
+        help="send power states as numbers, as schedulers of pybatsim compare them, not as texts",
     )
     group.add_argument(
         "--edc-library",

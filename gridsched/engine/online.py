@@ -1,7 +1,7 @@
-"""A local scheduler that is told what happens while it does: jobs that are submitted, and jobs that end.
+"""A local scheduler that is notified while it decides: of jobs that are submitted, and of jobs that end.
 
 The arrays, passes and plans are those of `counted`. Nobody knows when a running job will end, so its entry in
-the heap of ends stands behind every time, until it is told.
+the heap of ends stands behind every time, until it is reported.
 """
 
 from __future__ import annotations

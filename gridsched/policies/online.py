@@ -20,7 +20,7 @@ _FIRST_ROOM = 1024
 """Jobs that there is room for at first."""
 
 _UNKNOWN = ("user", "group", "queue")
-"""What a score may look at, and a host does not tell."""
+"""What a score may look at, and a host does not send."""
 
 _CANNOT = {
     "actual": "it needs run times, which nobody knows before jobs end",

@@ -15,7 +15,7 @@ _FAREWELL = 5000
 def answer_all(
     socket: str, answer: Callable[[bytes], bytes], goes_on: Callable[[], bool], *, timeout: float
 ) -> None:
-    """Answer messages as long as it goes on.
+    """Answer messages until the session ends.
 
     Parameters
     ----------

@@ -5,11 +5,11 @@ Each has the handshake of its time, so that their names are those of handshakes:
 
 - ``rc``, of the release candidate of version 5: ``batsim_edc_init(init_data, init_size, *flags, **reply_data,
   *reply_size)`` answers with the format that the library chooses and an EDCHelloEvent;
-- ``dev``, of the years before: ``batsim_edc_init(data, size, flags)`` is told the format, and the library
+- ``dev``, of the years before: ``batsim_edc_init(data, size, flags)`` receives the format, and the library
   says who it is when it is first asked to decide.
 
 In both, ``batsim_edc_take_decisions`` writes where its answer is, which stays the library's until it is
-called again; it is copied at once. A library cannot tell which form it has: the caller has to.
+called again; it is copied at once. A library does not show which form it has: the caller names it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a simulator and a decision process tell each other, whatever the version of the protocol.
+"""What a simulator and a decision process send each other, whatever the version of the protocol.
 
-An `Event` is what happened, told to the decision process; a `Decision` is what it answers. Codecs
+An `Event` notifies the decision process of what happened; a `Decision` is what it answers. Codecs
 (`batsim4`, `batsim5`) turn both into bytes and back, so that either side can be played with either version.
 Times are seconds. Jobs are named as `workload!job`. Sets of hosts are texts such as ``0-3 5``, see `hosts`.
 
@@ -21,7 +21,7 @@ FinalState = Literal[
     "COMPLETED_KILLED",
     "REJECTED",
 ]
-"""What became of a job."""
+"""Final state of a job."""
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -47,7 +47,7 @@ class SimulatorHello(Event, frozen=True):
 class SimulationBegins(Event, frozen=True):
     """First event: the hosts, names and files of workloads, and what the simulator was started with.
 
-    `profiles` are run times of delay profiles by `workload!profile`, where those are told.
+    `profiles` are run times of delay profiles by `workload!profile`, where those are sent.
     """
 
     hosts: tuple[Host, ...]
@@ -64,7 +64,7 @@ class JobSubmitted(Event, frozen=True):
     """A job waits: how many hosts it asks for, and its walltime (None for no limit).
 
     `profile` is the name of what it runs, without that of the workload; `run_time` is how long that is,
-    where it is told.
+    where it is sent.
     """
 
     job_id: str
@@ -76,7 +76,7 @@ class JobSubmitted(Event, frozen=True):
 
 
 class JobCompleted(Event, frozen=True):
-    """A job ran to its end, or as far as it got; `hosts` are those that it had, where that is told."""
+    """A job ran to its end, or as far as it got; `hosts` are those that it had, where that is sent."""
 
     job_id: str
     state: FinalState
@@ -210,7 +210,7 @@ class Events(Struct, frozen=True):
 
 
 class Decisions(Struct, frozen=True):
-    """A message from the decision process; from `now` on it can be told of events again."""
+    """A message from the decision process; from `now` on it can be notified of events again."""
 
     now: float
     decisions: tuple[Decision, ...]

@@ -27,7 +27,7 @@ _SOON = LARGEST // 2
 
 
 class DecisionProcess:
-    """Answers what a simulator tells.
+    """Answers the messages of a simulator.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class DecisionProcess:
         Raises
         ------
         ProtocolError
-            If the message breaks the protocol, or tells of something that is not supported.
+            If the message breaks the protocol, or has an event that is not supported.
         GridschedError
             If the scheduler cannot decide this.
         """
@@ -172,7 +172,7 @@ class DecisionProcess:
         return NewJob(math.floor(event.submit_time), estimate, event.hosts)
 
     def _end(self, job_id: str, time: float) -> list[int]:
-        """Let a job have ended; it may be told twice of a job that was to be killed."""
+        """Let a job have ended; a job that was to be killed may be reported twice."""
         job = self._numbers.get(job_id, -1)
         hosts = self._running.pop(job, None)
         if hosts is None:

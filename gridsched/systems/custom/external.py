@@ -59,13 +59,13 @@ class External(Scheduler):
     options : str
         What it is given to begin with in version 5.
     forward_profiles : bool
-        Whether it is told how long jobs will run, which real schedulers do not know. In version 5 it may ask
+        Whether it receives the run times of jobs, which real schedulers do not know. In version 5 it may ask
         for this itself.
     sleep_state : int
         Number of the power state in which hosts take no jobs; -1 refuses to change power states. Changes take
         no time.
     state_as_number : bool
-        Whether power states are told as numbers, as some clients of version 4 want them, not as texts.
+        Whether power states are sent as numbers, as some clients of version 4 want them, not as texts.
     log : str
         File for what the process writes; by default only the end of it is kept, for errors.
     library : str
@@ -82,7 +82,7 @@ class External(Scheduler):
     Notes
     -----
     Hosts are the nodes of the cluster, where these have one core or take one job each; else its processors,
-    which are interchangeable then. It is told what the scheduler of a real machine knows: sizes and
+    which are interchangeable then. It receives what the scheduler of a real machine knows: sizes and
     estimates, no run times.
 
     Examples
@@ -111,7 +111,7 @@ class External(Scheduler):
     profiles: Sequence[str] = field(default=(), repr=False)
 
     system: ClassVar[str] = "custom"
-    knows: ClassVar[str] = "what the protocol tells it"
+    knows: ClassVar[str] = "what the protocol has"
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"job_ids", "profiles", "socket", "log"})
     cannot: ClassVar[Mapping[str, str]] = {
         "local policies": "it starts the jobs itself",

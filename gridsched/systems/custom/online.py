@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _UNAVAILABLE = {
     "workload": "jobs are not known before they are submitted",
     "submission": "jobs are not known before they are submitted",
-    "nodes": "the hosts of another simulator are alike, and take one job each",
+    "nodes": "the hosts of another simulator are identical, and take one job each",
     "predicted_start": "there are no local queues behind another simulator",
     "send": "there are no local queues behind another simulator",
     "withdraw": "there are no local queues behind another simulator",
     "snapshot": "another simulator does not go back in time",
     "restore": "another simulator does not go back in time",
-    "advance": "the other simulator goes on by itself",
+    "advance": "the other simulator advances by itself",
     "schedule": "the other simulator has the results",
     "run": "the other simulator has the results",
 }

@@ -1,11 +1,11 @@
 """A simulation that is driven by a decision process in another process or library.
 
-At each instant the peer is told what happened, and what it decides is done. As in Batsim, the peer is told of
-nothing while it still decides: an answer with a time `now` that is later than the present lets time pass
+At each instant the peer is notified of what happened, and what it decides is done. As in Batsim, nothing is
+sent while it still decides: an answer with a time `now` that is later than the present lets time pass
 until then, and what happens in between is in the next message. A decision that is dated later than the
 present is carried out then. The engine has whole seconds: times with fractions are rounded up, and counted.
 
-What happens at one instant is told in this order: jobs that end, hosts that fail or come back, calls, jobs
+What happens at one instant is sent in this order: jobs that end, hosts that fail or come back, calls, jobs
 that are submitted.
 """
 
@@ -31,7 +31,7 @@ WORKLOAD = "w0"
 """Name of the workload, before the ``!`` in names of jobs."""
 
 _LATEST = 2**52
-"""Times from which on a float does not tell one second from the next [s]."""
+"""Times from which on a float does not distinguish one second from the next [s]."""
 
 _FUTURE, _WAITING, _RUNNING, _ENDED = range(4)
 _STATES = ("has not been submitted", "waits", "runs", "has ended or been rejected")
@@ -48,7 +48,7 @@ _PROFILES_AT_START, _PROFILES_AT_SUBMISSION = (
 
 
 class Peer(Protocol):
-    """A decision process: what it is told and what it answers, as bytes."""
+    """A decision process: what it receives and what it answers, as bytes."""
 
     def exchange(self, message: bytes) -> bytes:
         """Its answer to a message.
@@ -69,13 +69,13 @@ class Terms:
     job_ids, profiles : sequence of str
         Names of the jobs, and of what they run, by their place in the workload; without that of the workload.
     source : str
-        File of the workload, as the peer is told.
+        File of the workload, as sent to the peer.
     forward_profiles : bool
-        Whether the peer is told how long jobs will run.
+        Whether the peer receives the run times of jobs.
     sleep_state : int
         Number of the power state in which hosts take no jobs; -1 for hosts without power states.
     state_as_number : bool
-        Whether power states are told as numbers, not as texts.
+        Whether power states are sent as numbers, not as texts.
     """
 
     job_ids: Sequence[str]
@@ -140,7 +140,7 @@ def hosts_of(cluster: Cluster) -> tuple[list[str], int]:
     wrong = [name for name, there in asked.items() if there]
     if wrong:
         raise ConfigurationError(
-            f"cluster {cluster.name}: a decision process is not told of {', '.join(wrong)}; leave it out"
+            f"cluster {cluster.name}: the protocol does not have {', '.join(wrong)}; leave it out"
         )
     if not cluster.has_nodes:
         return [f"host{k}" for k in range(cluster.processors // cluster.unit)], cluster.unit
@@ -218,7 +218,7 @@ class Session:
         self._forward = terms.forward_profiles
 
     def _expected(self) -> int:
-        """Jobs that the peer will be told of, without those that are larger than the cluster."""
+        """Jobs that the peer will be notified of, without those that are larger than the cluster."""
         processors = np.asarray(self.sim.workload.processors, np.int64)
         return int((self.sim.clusters[0].allocation(processors) <= self.sim.clusters[0].processors).sum())
 
@@ -295,14 +295,14 @@ class Session:
         self._decide()
 
     def _end(self) -> None:
-        """Carry out what is left when no job waits or runs, and say farewell."""
+        """Carry out what is left when no job waits or runs, and end the session."""
         waiting = [job for job, state in enumerate(self._state) if state == _WAITING]
         if waiting:
             raise ProtocolError(
                 f"{self.codec.name}: {len(waiting)} jobs wait at {self._now} s (first: "
                 f"{self._name(waiting[0])!r}), nothing else will happen, and the decision process starts none"
             )
-        # those without end would go on for ever
+        # those without end would never stop
         self._calls = [call for call in self._calls if call.left > 0]
         heapq.heapify(self._calls)
         while self._due or self._calls or self._events:
@@ -427,7 +427,7 @@ class Session:
     # --- what is decided ----------------------------------------------------------------------------
 
     def _decide(self) -> None:
-        """Carry out what is due, and ask for more as long as there is something to tell."""
+        """Carry out what is due, and ask for more as long as there is something to send."""
         while True:
             while self._due and self._due[0].time <= self._now:
                 self._carry_out(heapq.heappop(self._due))

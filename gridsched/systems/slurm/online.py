@@ -61,7 +61,7 @@ class OnlineSlurm(Online):
 
     @staticmethod
     def _check_past(now: int, before: Integers, found: Integers) -> None:
-        """Refuse to go on if a decision of the past comes out differently."""
+        """Stop if a decision of the past comes out differently."""
         missed = (before < 0) & (found >= 0) & (found < now)
         changed = np.flatnonzero(missed | (before >= 0) & (found != before))
         if len(changed):
