@@ -264,7 +264,7 @@ class QueueOrderEnv(gymnasium.Env[Observations, np.int64]):
     ((128, 5), 1)
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc] # an instance variable there
 
     def __init__(
         self,

@@ -100,7 +100,7 @@ def completed(action: argparse.Action, proposals: Callable[[str], Iterable[str]]
 
     argcomplete reads the attribute; argparse ignores it.
     """
-    action.completer = lambda prefix, **_: proposals(prefix)  # type: ignore[attr-defined]
+    action.completer = lambda prefix, **_: proposals(prefix)  # type: ignore[attr-defined] # argcomplete looks for it there
 
 
 def policy_names(_: str) -> Iterable[str]:

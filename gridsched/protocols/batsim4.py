@@ -7,7 +7,7 @@ gridsched does not have (`Unsupported`). Fields that a simulator writes in addit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -15,8 +15,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
-from gridsched.protocols.messages import Decision, Decisions, Event, Events
-from gridsched.protocols.wire import check_order, convert, read
+from gridsched.protocols.messages import Decision, Event
+from gridsched.protocols.wire import Direction, JsonCodec, Strict
 
 NAME = "batsim-4"
 
@@ -31,10 +31,6 @@ class _Decision(Struct, frozen=True, gc=False, tag_field="type", forbid_unknown_
     """What the decision process says."""
 
     timestamp: float
-
-
-class _Strict(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """Data of a decision."""
 
 
 # --- data of events -------------------------------------------------------------------------------
@@ -151,7 +147,7 @@ class _Happened(Struct, frozen=True):
 # --- data of decisions ----------------------------------------------------------------------------
 
 
-class _Allocation(_Strict, frozen=True):
+class _Allocation(Strict, frozen=True):
     job_id: str
     alloc: str
     mapping: msgspec.Raw | UnsetType = UNSET
@@ -159,24 +155,24 @@ class _Allocation(_Strict, frozen=True):
     additional_io_job: msgspec.Raw | UnsetType = UNSET
 
 
-class _OfJob(_Strict, frozen=True):
+class _OfJob(Strict, frozen=True):
     job_id: str
 
 
-class _OfJobs(_Strict, frozen=True):
+class _OfJobs(Strict, frozen=True):
     job_ids: list[str]
 
 
-class _At(_Strict, frozen=True):
+class _At(Strict, frozen=True):
     timestamp: float
 
 
-class _Text(_Strict, frozen=True):
+class _Text(Strict, frozen=True):
     job_id: str
     metadata: str
 
 
-class _Registration(_Strict, frozen=True):
+class _Registration(Strict, frozen=True):
     type: Literal["registration_finished", "continue_registration"]
 
 
@@ -447,9 +443,6 @@ _WRITE_DECISION: dict[type, Callable[[Any], _Decision]] = {
     m.FinishRegistration: lambda d: _Notify(d.timestamp, _Registration("registration_finished")),
 }
 
-_EVENTS, _DECISIONS = msgspec.json.Decoder(_Happened), msgspec.json.Decoder(_Decided)
-_ENCODE = msgspec.json.Encoder().encode
-
 
 _PLACES: dict[type, tuple[str, dict[str, str]]] = {
     m.ExecuteJob: ("EXECUTE_JOB", {"hosts": "alloc"}),
@@ -462,34 +455,11 @@ _PLACES: dict[type, tuple[str, dict[str, str]]] = {
 }
 
 
-class Batsim4:
+class Batsim4(JsonCodec):
     """Codec of version 4."""
 
     name = NAME
-
-    def place(self, decision: Decision, field: str) -> tuple[str, str]:
-        """Name of a decision, and where a field of it is, see `Codec`."""
-        if isinstance(decision, m.Unsupported):
-            return decision.name, "data"
-        name, fields = _PLACES[type(decision)]
-        return name, f"data.{fields.get(field, field)}"
-
-    def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
-        """Message of the simulator, see `Codec`."""
-        return _ENCODE(_Happened(now, [convert(each, _WRITE_EVENT) for each in events]))
-
-    def decode_events(self, message: bytes) -> Events:
-        """What a message of the simulator says, see `Codec`."""
-        found: _Happened = read(_EVENTS, message, NAME)
-        check_order(found.now, [each.timestamp for each in found.events])
-        return Events(found.now, tuple([convert(each, _READ_EVENT) for each in found.events]))
-
-    def encode_decisions(self, now: float, decisions: Sequence[Decision]) -> bytes:
-        """Message of the decision process, see `Codec`."""
-        return _ENCODE(_Decided(now, [convert(each, _WRITE_DECISION) for each in decisions]))
-
-    def decode_decisions(self, message: bytes) -> Decisions:
-        """What a message of the decision process says, see `Codec`."""
-        found: _Decided = read(_DECISIONS, message, NAME)
-        check_order(found.now, [each.timestamp for each in found.events])
-        return Decisions(found.now, tuple([convert(each, _READ_DECISION) for each in found.events]))
+    content = "data"
+    places = _PLACES
+    events = Direction(_Happened, msgspec.json.Decoder(_Happened), _WRITE_EVENT, _READ_EVENT)
+    decisions = Direction(_Decided, msgspec.json.Decoder(_Decided), _WRITE_DECISION, _READ_DECISION)

@@ -16,7 +16,7 @@ Sources: batprotocol.fbs, message_builder.cpp, docs/protocol.rst, src/edc.cpp an
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -24,8 +24,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
-from gridsched.protocols.messages import Decision, Decisions, Event, Events
-from gridsched.protocols.wire import check_order, convert, read, workload_of
+from gridsched.protocols.messages import Decision, Event
+from gridsched.protocols.wire import Direction, JsonCodec, Strict, workload_of
 
 NAME = "batsim-5"
 
@@ -49,10 +49,6 @@ class _Decision(Struct, frozen=True, gc=False, tag_field="event_type", forbid_un
     """What the decision process says."""
 
     timestamp: float
-
-
-class _Strict(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """Data of a decision."""
 
 
 # --- data of events -------------------------------------------------------------------------------
@@ -213,55 +209,55 @@ class _Happened(Struct, frozen=True):
 # --- data of decisions ----------------------------------------------------------------------------
 
 
-class _Constraints(_Strict, frozen=True):
+class _Constraints(Strict, frozen=True):
     compute_sharing: bool = False
     storage_sharing: bool = True
     job_allocation_validation_strategy: str = ""
 
 
-class _SchedulerHello(_Strict, frozen=True):
+class _SchedulerHello(Strict, frozen=True):
     decision_component_name: str
     decision_component_version: str
     decision_component_commit: str | None = None
     batprotocol_version: str | None = None
-    requested_simulation_features: dict[str, bool] = {}
+    requested_simulation_features: dict[str, bool] = msgspec.field(default_factory=dict)
     scheduling_constraints: _Constraints = _Constraints()
 
 
-class _Allocation(_Strict, frozen=True):
+class _Allocation(Strict, frozen=True):
     host_allocation: str
     executor_placement_type: str | UnsetType = UNSET
     executor_placement: Any | UnsetType = UNSET
 
 
-class _Execution(_Strict, frozen=True):
+class _Execution(Strict, frozen=True):
     job_id: str
     allocation: _Allocation
     profile_allocation_override: list[Any] | None = None
     storage_placement: list[Any] | None = None
 
 
-class _OfJob(_Strict, frozen=True):
+class _OfJob(Strict, frozen=True):
     job_id: str
 
 
-class _OfJobs(_Strict, frozen=True):
+class _OfJobs(Strict, frozen=True):
     job_ids: list[str]
 
 
 Unit = Literal["Second", "Millisecond"]
 
 
-class _OneShot(_Strict, frozen=True):
+class _OneShot(Strict, frozen=True):
     time: float
     time_unit: Unit = "Second"
 
 
-class _Mode(_Strict, frozen=True):
+class _Mode(Strict, frozen=True):
     nb_periods: int = 0
 
 
-class _Periodic(_Strict, frozen=True):
+class _Periodic(Strict, frozen=True):
     period: float
     offset: float = 0.0
     start_time: float = 0.0
@@ -270,7 +266,7 @@ class _Periodic(_Strict, frozen=True):
     mode: _Mode = _Mode()
 
 
-class _When(_Strict, frozen=True, tag_field="when_type"):
+class _When(Strict, frozen=True, tag_field="when_type"):
     call_me_later_id: str
 
 
@@ -282,7 +278,7 @@ class _Often(_When, frozen=True, tag="Periodic"):
     when: _Periodic
 
 
-class _OfCall(_Strict, frozen=True):
+class _OfCall(Strict, frozen=True):
     call_me_later_id: str
 
 
@@ -628,9 +624,6 @@ _WRITE_DECISION: dict[type, Callable[[Any], _Decision]] = {
     m.SetMetadata: _unwritten,
 }
 
-_EVENTS, _DECISIONS = msgspec.json.Decoder(_Happened), msgspec.json.Decoder(_Decided)
-_ENCODE = msgspec.json.Encoder().encode
-
 
 _PLACES: dict[type, tuple[str, dict[str, str]]] = {
     m.SchedulerHello: ("EDCHelloEvent", {}),
@@ -643,37 +636,15 @@ _PLACES: dict[type, tuple[str, dict[str, str]]] = {
 }
 
 
-class Batsim5:
+class Batsim5(JsonCodec):
     """Codec of version 5; its messages end with a NUL byte, with or without which they are read."""
 
     name = NAME
-
-    def place(self, decision: Decision, field: str) -> tuple[str, str]:
-        """Name of a decision, and where a field of it is, see `Codec`."""
-        if isinstance(decision, m.Unsupported):
-            return decision.name, "event"
-        name, fields = _PLACES[type(decision)]
-        return name, f"event.{fields.get(field, field)}"
-
-    def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
-        """Message of the simulator, see `Codec`."""
-        return _ENCODE(_Happened(now, [convert(each, _WRITE_EVENT) for each in events])) + b"\0"
-
-    def decode_events(self, message: bytes) -> Events:
-        """What a message of the simulator says, see `Codec`."""
-        found: _Happened = read(_EVENTS, message.removesuffix(b"\0"), NAME)
-        check_order(found.now, [each.timestamp for each in found.events])
-        return Events(found.now, tuple([convert(each, _READ_EVENT) for each in found.events]))
-
-    def encode_decisions(self, now: float, decisions: Sequence[Decision]) -> bytes:
-        """Message of the decision process, see `Codec`."""
-        return _ENCODE(_Decided(now, [convert(each, _WRITE_DECISION) for each in decisions])) + b"\0"
-
-    def decode_decisions(self, message: bytes) -> Decisions:
-        """What a message of the decision process says, see `Codec`."""
-        found: _Decided = read(_DECISIONS, message.removesuffix(b"\0"), NAME)
-        check_order(found.now, [each.timestamp for each in found.events])
-        return Decisions(found.now, tuple([convert(each, _READ_DECISION) for each in found.events]))
+    content = "event"
+    places = _PLACES
+    events = Direction(_Happened, msgspec.json.Decoder(_Happened), _WRITE_EVENT, _READ_EVENT)
+    decisions = Direction(_Decided, msgspec.json.Decoder(_Decided), _WRITE_DECISION, _READ_DECISION)
+    ending = b"\0"
 
 
 # --- handshake ------------------------------------------------------------------------------------

@@ -84,8 +84,8 @@ class Process:
         self.command = shlex.join(command)
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
-        said = tempfile.TemporaryFile() if log is None else log.open("w+b")  # noqa: SIM115
-        self._said: IO[bytes] = said
+        # open as long as the process: `end` closes it
+        self._said: IO[bytes] = tempfile.TemporaryFile() if log is None else log.open("w+b")  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
                 command,

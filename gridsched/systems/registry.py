@@ -69,9 +69,8 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
     if is_library(scheduler):
         compiled: Scheduler = _module_of("custom", "library").LibraryScheduler(scheduler)
         return compiled
-    for (
-        system
-    ) in SYSTEMS:  # one after the other: a local policy, by far the most usual, needs no other subpackage
+    # one after the other: a local policy, by far the most usual, needs no other subpackage
+    for system in SYSTEMS:
         if scheduler in _names_of(system):
             return _names_of(system)[scheduler]()
     if scheduler.startswith("easy("):

@@ -23,7 +23,7 @@ HEADER = Path(__file__).parents[2] / "protocols" / "gridsched.h"
 """The header."""
 
 
-class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: ignore[misc]
+class LibraryDecision(CompiledDecision, types.WrapperAddressProtocol):  # type: ignore[misc] # numba has no types
     """The function `gridsched_decide` of a library."""
 
     def __init__(self, function: Any) -> None:
