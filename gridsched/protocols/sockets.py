@@ -338,6 +338,22 @@ def _free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+def check_command(bound: str, command: Sequence[str]) -> None:
+    """Refuse a command that has no place for an address, where none is given.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has none.
+    """
+    text = shlex.join(command)
+    if command and not ("{socket}" in text or "{port}" in text or bound):
+        raise ConfigurationError(
+            f"command {text!r}: write {{socket}} where it takes the address of its socket, or {{port}} where "
+            "it takes a port of this machine"
+        )
+
+
 @contextlib.contextmanager
 def connected(
     bound: str, command: Sequence[str], *, timeout: float, log: Path | None = None
@@ -364,11 +380,6 @@ def connected(
     if not bound and not command:
         raise ConfigurationError("a decision process needs a socket, or a command that starts it")
     text = shlex.join(command)
-    if command and not ("{socket}" in text or "{port}" in text or bound):
-        raise ConfigurationError(
-            f"command {text!r}: write {{socket}} where it takes the address of its socket, or {{port}} where "
-            "it takes a port of this machine"
-        )
     with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
         port = _free_port() if "{port}" in text and not bound else 0
         address = bound or (f"tcp://127.0.0.1:{port}" if port else f"ipc://{folder}/peer")

@@ -201,7 +201,10 @@ class External(Scheduler):
         if self.protocol == "batsim-5" and any(each.events for each in submission.clusters):
             raise ConfigurationError("batsim-5 has no message for hosts that fail; use batsim-4")
         sim = Simulator.of(submission)
-        sim.prepare()
+        if self.command or self.socket:
+            sockets.check_command(self.socket, self._words())
+            # a process may give up while this one compiles
+            sim.prepare()
         with self._peer() as peer:
             return self._simulate(sim, submission, peer)
 
