@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.options import add_command, completed, policy_names, positive_integer
+from gridsched.cli.options import add_command, add_handshake, completed, policy_names, positive_integer
 from gridsched.cli.printing import facts_table, print_blocks
 from gridsched.errors import ConfigurationError
 
@@ -43,12 +43,7 @@ def add(commands: Any) -> None:
         metavar="ADDRESS",
         help="where the simulator connects to (default: port 28000 of this machine)",
     )
-    parser.add_argument(
-        "--handshake",
-        choices=("rc", "dev"),
-        default="rc",
-        help="how sessions of version 5 begin: as in its release candidate, or before (default: rc)",
-    )
+    add_handshake(parser)
     parser.add_argument(
         "--timeout",
         type=positive_integer,

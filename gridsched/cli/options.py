@@ -280,6 +280,17 @@ def add_window(group: argparse._ArgumentGroup, *, measured: bool = True) -> None
         )
 
 
+def add_handshake(group: Any) -> None:
+    """How sessions of version 5 of Batsim begin."""
+    group.add_argument(
+        "--handshake",
+        choices=("rc", "dev"),
+        default="rc",
+        help="how version 5 begins: as in its release candidates, or as in the versions before them "
+        "(default: rc)",
+    )
+
+
 def add_human(parser: Any) -> None:
     """The unit of times."""
     parser.add_argument(

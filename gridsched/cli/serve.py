@@ -15,6 +15,7 @@ from gridsched.cli.options import (
     add_command,
     add_estimates,
     add_events,
+    add_handshake,
     add_human,
     add_trace,
     add_window,
@@ -93,13 +94,7 @@ def add_peer(group: argparse._ArgumentGroup) -> None:
         metavar="S",
         help="seconds within which each answer has to come (default: 60)",
     )
-    group.add_argument(
-        "--handshake",
-        choices=("rc", "dev"),
-        default="rc",
-        help="how version 5 begins: as in its release candidates, or as in the versions before them "
-        "(default: rc)",
-    )
+    add_handshake(group)
     group.add_argument(
         "--options", default="", metavar="TEXT", help="what the scheduler is given to begin with in version 5"
     )

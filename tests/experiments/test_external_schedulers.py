@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from gridsched.experiments.config import load_study, study_from
+from gridsched.experiments.config import study_from
 from gridsched.experiments.tasks import OwnFile
-from tests.experiments.test_own_schedulers import study_with
+from tests.experiments.test_own_schedulers import arena_with, study_with
 from tests.support.errors import says
 from tests.support.libraries import ABI, DECIDE, HEAD, example, library
 from tests.support.studies import message_about, run_study
@@ -106,23 +106,11 @@ def test_in_the_arena_a_process_has_one_cluster_and_a_library_may_have_several(
 ) -> None:
     command = f"{sys.executable} {peer} --batsim 4 --socket {{socket}}"
     home = library(HEAD + ABI + DECIDE + SEND_HOME, tmp_path / "libhome.so")
-    text = f"""
-name: own-arena
-title: Own
-question: Is it there?
-kind: arena
-scenarios:
-  - name: two
-    clusters:
-      - {{ name: A, synthetic: {{ machine: M4, jobs: 60 }} }}
-      - {{ name: B, synthetic: {{ machine: M5, jobs: 60 }} }}
-schedulers:
-  - local
-  - {{ name: process, scheduler: external, command: "{command}" }}
-  - {{ name: home, scheduler: external, library: "{home}" }}
-"""
-    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
-    dataset = run_study(load_study(tmp_path / "study.yaml"), tmp_path / "run", seed=1)
+    dataset = arena_with(
+        tmp_path,
+        {"name": "process", "scheduler": "external", "command": command},
+        {"name": "home", "scheduler": "external", "library": str(home)},
+    )
     assert "its protocol has one cluster, and here are 2" in str(dataset.attrs) + str(dataset)
     responses = dataset.response_time_mean.sel(group="all jobs")
     assert (responses.sel(scheduler="home") == responses.sel(scheduler="local")).all()

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xarray as xr
+import yaml
 
 from gridsched.experiments.config import load_study
 from gridsched.experiments.kinds.local_policies import LocalStudy
@@ -83,20 +85,26 @@ def test_mistakes_are_said(written: dict[str, Any], found: str, tmp_path: Path) 
     says(message_about(tmp_path, study_with({"name": "mine", **written})), "schedulers[mine]", found)
 
 
+def arena_with(folder: Path, *schedulers: dict[str, Any], replicates: int = 1) -> xr.Dataset:
+    """An arena of two clusters in which local scheduling and others run."""
+    machines = {"A": "M4", "B": "M5"}
+    clusters = [
+        {"name": name, "synthetic": {"machine": machine, "jobs": 60}} for name, machine in machines.items()
+    ]
+    study = {
+        "name": "own-arena",
+        "title": "Own",
+        "question": "Is it there?",
+        "kind": "arena",
+        "scenarios": [{"name": "two", "clusters": clusters}],
+        "schedulers": ["local", *schedulers],
+        "replicates": replicates,
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
+    return run_study(load_study(folder / "study.yaml"), folder, seed=1)
+
+
 def test_a_grid_scheduler_goes_into_the_arena(tmp_path: Path) -> None:
-    text = f"""
-name: own-arena
-title: Own
-question: Is it there?
-kind: arena
-scenarios:
-  - name: two
-    clusters:
-      - {{ name: A, synthetic: {{ machine: M4, jobs: 60 }} }}
-      - {{ name: B, synthetic: {{ machine: M5, jobs: 60 }} }}
-schedulers: [local, {{ name: mine, scheduler: "{EXAMPLE}:ShortestWait", patience: 60 }}]
-replicates: 2
-"""
-    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
-    dataset = run_study(load_study(tmp_path / "study.yaml"), tmp_path, seed=1)
+    mine = {"name": "mine", "scheduler": f"{EXAMPLE}:ShortestWait", "patience": 60}
+    dataset = arena_with(tmp_path, mine, replicates=2)
     assert (dataset.response_time_mean.sel(scheduler="mine", group="all jobs") > 0).all()
