@@ -55,7 +55,10 @@ def served(
     log = gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")
     jobs = gs.clean(gs.select_window(log, jobs=(0, number)))
     scheduler = gs.External(
-        command=f"{program} -s {{socket}} {NAMES[version][policy]}", sleep_state=3, state_as_number=True
+        # it would give up after two seconds without a message, which a busy machine may take
+        command=f"{program} -s {{socket}} --timeout 60000 {NAMES[version][policy]}",
+        sleep_state=3,
+        state_as_number=True,
     )
     cluster = gs.Cluster(nodes=[NodeType(count=100, cores=1)])
     run = gs.simulate(jobs, cluster, scheduler, kill=True)
