@@ -112,7 +112,7 @@ def test_it_kills_rejects_and_is_asked_again() -> None:
         (lambda sim: sim.send(0), ConfigurationError, "sim.send cannot be used here: there are no local"),
         (lambda sim: sim.workload, ConfigurationError, "jobs are not known before they are submitted"),
         (lambda sim: sim.predicted_start(0), ConfigurationError, "there are no local queues"),
-        (lambda sim: sim.nodes(), ConfigurationError, "hosts of another simulator are alike"),
+        (lambda sim: sim.nodes(), ConfigurationError, "hosts of another simulator are identical"),
     ],
 )
 def test_what_cannot_be_done(action: Callable[[Any], Any], error: type[Exception], words: str) -> None:
