@@ -150,7 +150,13 @@ def test_citation_and_catalogue() -> None:
     catalogue = yaml.safe_load((REPOSITORY / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))
     assert set(catalogue["usage"]) == {"mandatory-flags", "software-stack-deployment"}
     assert (REPOSITORY / "workflow" / "Snakefile").is_file()
-    assert f"[{citation['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    version = citation["version"]
+    for file, words in {
+        "pyproject.toml": f'version = "{version}"',
+        "workflow/envs/gridsched.yaml": f"gridsched =={version}",
+        "CHANGELOG.md": f"\n## [{version}] - ",
+    }.items():
+        assert words in (REPOSITORY / file).read_text(encoding="utf-8"), file
 
 
 INTERNAL = {

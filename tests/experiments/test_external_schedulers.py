@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_a_run_says_what_decided(peer: str, tmp_path: Path) -> None:
     run_study(study, tmp_path / "run", seed=1)
     runs = [xr.open_dataset(path) for path in (tmp_path / "run").rglob("*.nc")]
     (run,) = [each for each in runs if "scheduler_source" in each.attrs]
-    assert run.attrs["decision_process"] == "gridsched easy 0.1.0"
+    assert run.attrs["decision_process"] == f"gridsched easy {version('gridsched')}"
     assert "peer.py" in run.attrs["scheduler_source"]
     assert len(run.attrs["scheduler_checksum"].split(", ")) == len(run.attrs["scheduler_source"].split(", "))
 
