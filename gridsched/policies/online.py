@@ -30,11 +30,14 @@ _CANNOT = {
 
 
 class NewJob(NamedTuple):
-    """A job that is submitted; times are seconds."""
+    """A job that is submitted; times are seconds. Who is not told is -1."""
 
     submit_time: int
     estimate: int
     processors: int
+    user: int = -1
+    group: int = -1
+    queue: int = -1
 
 
 @dataclass(frozen=True)
