@@ -80,11 +80,11 @@ def test_users_join_the_fair_shares_with_their_first_jobs() -> None:
     """Of equal jobs that wait, that of the user who has used nothing starts first, whenever she came."""
     jobs = gs.Workload(
         name="three",
-        submit_time=[0, 100, 100],
-        run_time=[600] * 3,
-        requested_processors=[4] * 3,
-        user=[7, 7, 8],
-        group=[1] * 3,
+        submit_time=np.array([0, 100, 100]),
+        run_time=np.full(3, 600),
+        requested_processors=np.full(3, 4),
+        user=np.array([7, 7, 8]),
+        group=np.full(3, 1),
     )
     slurm = gs.Slurm(priority_weight_fairshare=1000, priority_calc_period=60)
     first, same, other = starts_under(slurm.online(4), jobs).tolist()

@@ -72,8 +72,8 @@ class OnlineSimulator:
             begun, estimate = int(self.running[k]["start_time"]), self._estimates[int(self.running[k]["job"])]
             self.running[k]["expected_end"] = expected_end(begun, estimate, self._overrun, now + 1)
         new = np.empty(len(submitted), QUEUED)
-        for k, job in enumerate(submitted):
-            new[k] = (self._jobs, *job[:3], job.processors, job.user, job.group, job.queue, 0)
+        for place, job in enumerate(submitted):
+            new[place] = (self._jobs, *job[:3], job.processors, job.user, job.group, job.queue, 0)
             self._estimates[self._jobs] = job.estimate
             self._jobs += 1
         self.queue = np.concatenate([self.queue, new])
