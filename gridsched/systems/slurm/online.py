@@ -60,6 +60,12 @@ class OnlineSlurm(Online):
                 "slurm with limits of accounts cannot decide while jobs run: accounts are numbers there; "
                 "leave accounting or enforce_limits out"
             )
+        looks_at = {
+            "user": scheduler.priority_weight_fairshare or scheduler.bf_max_job_user,
+            "group": scheduler.priority_weight_fairshare,
+            "queue": scheduler.priority_weight_qos,
+        }
+        self.needs = frozenset(name for name, used in looks_at.items() if used)
         self._scheduler = scheduler
         self._cluster = Cluster(processors=processors, name="hosts")
         self._controller: Controller | None = None
@@ -99,6 +105,7 @@ class OnlineSlurm(Online):
         columns = {
             name: np.array(values, np.int64)
             for name, values in zip(NewJob._fields, zip(*submitted, strict=True), strict=True)
+            if name != "run_time"
         }
         columns["submit_time"][:] = now
         jobs, owners, priorities = self._prepared(columns)
