@@ -130,6 +130,15 @@ def _enqueue(c: PredictionArrays, j: int, shortest_first: bool) -> None:
 
 
 @inline
+def submit(c: PredictionArrays, options: PredictionOptions) -> None:
+    """Predict the next job, and let it wait."""
+    j = c.state[0]["arrival"]
+    c.state[0]["arrival"] += 1
+    _predict(c, j)
+    _enqueue(c, j, options.shortest_first)
+
+
+@inline
 def _start(c: PredictionArrays, j: int, now: int) -> None:
     """Let a job run from now on."""
     cluster_state.start(c, j, now, True)
@@ -148,7 +157,7 @@ def _leave(c: PredictionArrays, j: int) -> None:
 
 
 @inline
-def _complete(c: PredictionArrays) -> None:
+def complete(c: PredictionArrays) -> None:
     """Let the first running job end."""
     j = c.events[0]["job"] & LARGEST
     c.state[0]["ending"] = heap.pop(c.events, c.state[0]["ending"])
@@ -157,7 +166,7 @@ def _complete(c: PredictionArrays) -> None:
 
 
 @inline
-def _correct(c: PredictionArrays, now: int, options: PredictionOptions) -> None:
+def correct(c: PredictionArrays, now: int, options: PredictionOptions) -> None:
     """Expect the first running job that should have ended now to end later."""
     state = c.state[0]
     j = int(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
@@ -224,7 +233,7 @@ def _backfill(c: PredictionArrays, head: int, now: int) -> None:
 
 
 @inline
-def _schedule(c: PredictionArrays, now: int) -> None:
+def scheduling_pass(c: PredictionArrays, now: int) -> None:
     """Start what starts now."""
     state = c.state[0]
     left = state["waiting"]
@@ -259,19 +268,17 @@ def schedule(c: PredictionArrays, options: PredictionOptions) -> None:
         changed = False
         ends_wait = options.arrivals_first and _ends_wait(c, now)
         while more and not ends_wait and cluster_state.ends(c, now):
-            _complete(c)
+            complete(c)
             changed = True
             more = not options.pass_per_event
         while more and cluster_state.first_expected_end(c) == now:
-            _correct(c, now, options)
+            correct(c, now, options)
             changed = changed or not options.arrivals_first
             more = not options.pass_per_event
         while more and cluster_state.arrives(c, now):
             j = state["arrival"]
-            state["arrival"] += 1
-            _predict(c, j)
-            _enqueue(c, j, options.shortest_first)
+            submit(c, options)
             changed = changed or options.shortest_first or not options.arrivals_first or _fits(c, j)
             more = not options.pass_per_event
         if changed:
-            _schedule(c, now)
+            scheduling_pass(c, now)

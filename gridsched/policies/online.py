@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import counted, online
-from gridsched.engine.records import FOREVER, LARGEST, Backfilling, Overrun
+from gridsched.engine import counted, online, runtime_prediction
+from gridsched.engine.records import FOREVER, LARGEST, Backfilling, Correction, Overrun
 from gridsched.engine.reference import pinned
 from gridsched.errors import ConfigurationError
 from gridsched.policies import scores
@@ -19,22 +19,23 @@ from gridsched.policies.local import AS_QUEUE, Conventions, LocalPolicy, order_s
 _FIRST_ROOM = 1024
 """Jobs that there is room for at first."""
 
-_UNKNOWN = ("user", "group", "queue")
-"""What a score may look at, and a host does not send."""
+LABELS = ("user", "group", "queue")
+"""What a host may say of a job beside its size and estimate."""
 
-_CANNOT = {
-    "actual": "it needs run times, which nobody knows before jobs end",
-    "recent": "it predicts run times by user, and users are not told",
-}
-"""Why predictions are refused."""
+_NEEDS = {"recent": "user", "actual": "run_time"}
+"""What a kind of prediction looks at."""
 
 
 class NewJob(NamedTuple):
-    """A job that is submitted; times are seconds."""
+    """A job that is submitted; times are seconds. What is not known is -1."""
 
     submit_time: int
     estimate: int
     processors: int
+    user: int = -1
+    group: int = -1
+    queue: int = -1
+    run_time: int = -1
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class Decided:
 
 class Online(ABC):
     """Decides about the jobs of one cluster while they are submitted and end."""
+
+    needs: frozenset[str] = frozenset()
+    """Fields of `NewJob` with a default that it cannot do without."""
 
     @abstractmethod
     def decide(self, now: int, submitted: Sequence[NewJob], ended: Sequence[int]) -> Decided:
@@ -88,7 +92,7 @@ class OnlinePolicy(Online):
     Raises
     ------
     ConfigurationError
-        If the policy needs what is not known while jobs run, or a score cannot be compiled.
+        If there is to be more than one pass an instant, or a score cannot be compiled.
 
     Examples
     --------
@@ -102,69 +106,87 @@ class OnlinePolicy(Online):
 
     def __init__(self, policy: LocalPolicy, processors: int, conventions: Conventions | None = None) -> None:
         conventions = conventions or Conventions()
+        if conventions.passes != "instant":
+            raise ConfigurationError(
+                f"policy {policy.name!r} cannot decide while jobs run: passes are {conventions.passes!r}, and "
+                "there is one for all events of an instant"
+            )
+        self._prediction, self._processors = policy.prediction, processors
         self._order = order_score(policy.order, "order")
         as_queue = policy.backfill_order == AS_QUEUE
         self._tried = None if as_queue else order_score(policy.backfill_order, "backfill_order")
-        _check(policy, conventions, [self._order, *([] if self._tried is None else [self._tried])])
-        self._factor = 2 if policy.prediction == "double" else 1
-        changing = scores.changes_with_time(self._order)
+        orders = [self._order, *([] if self._tried is None else [self._tried])]
+        looked_at = {name for order in orders for name in scores.SCORE.parameters_of(order)}
+        self.needs = frozenset(looked_at & set(LABELS) | {_NEEDS.get(policy.prediction, "")} - {""})
+        self._recent = policy.prediction == "recent"
+        self._users: dict[int, int] = {}
+        overrun = int(Overrun[conventions.overrun.upper()])
+        self._predicting = runtime_prediction.PredictionOptions(
+            correction=int(Correction[policy.correction.upper()]),
+            overrun=overrun,
+            pass_per_event=False,
+            arrivals_first=False,
+            shortest_first=policy.backfill_order == "shortest",
+        )
         self._options = counted.CountedOptions(
             backfilling=int(Backfilling[policy.backfilling.upper()]),
             reservations=policy.reservations,
-            overrun=int(Overrun[conventions.overrun.upper()]),
+            overrun=overrun,
             pass_per_event=False,
             arrivals_first=False,
-            changing=changing,
+            changing=scores.changes_with_time(self._order),
             queue_as_order=as_queue,
         )
+        changing = self._options.changing
         self._score = scores.SCORE.compile(self._order if changing else scores.largest_expansion_factor)
-        self._cluster = online.allocate(processors, _FIRST_ROOM)
-        self._pinned = pinned(self._cluster)
-        self._started = np.empty(_FIRST_ROOM, np.int64)
         self._jobs = 0
+        self._make_room(_FIRST_ROOM)
+
+    def _make_room(self, jobs: int, before: Any = None) -> None:
+        """Make arrays for so many jobs, with what those before have."""
+        allocate = online.allocate_predicting if self._recent else online.allocate
+        self._cluster = allocate(self._processors, jobs)
+        self._pinned = pinned(self._cluster, None if before is None else self._pinned)
+        self._started = np.empty(jobs, np.int64)
+        if before is not None:
+            online.take_over(self._cluster, before)
 
     def decide(self, now: int, submitted: Sequence[NewJob], ended: Sequence[int]) -> Decided:
         """What to do now, see `Online`."""
         if submitted:
             self._add(submitted)
-        told = np.array(ended, np.int64)
-        count = online.decide(
-            self._pinned, len(submitted), told, now, self._options, self._score, self._started
-        )
-        scores.check_order(self._order, self._cluster.state)
+        # those that end at one time do so by number, as in the engine
+        told = self._pinned, len(submitted), np.array(sorted(ended), np.int64), now
+        if self._recent:
+            count = online.decide_predicting(*told, self._predicting, self._started)
+        else:
+            count = online.decide(*told, self._options, self._score, self._started)
+            scores.check_order(self._order, self._cluster.state)
         return Decided(self._started[:count].tolist(), ask_again=online.next_time(self._pinned))
 
     def _add(self, submitted: Sequence[NewJob]) -> None:
         """Write down what is known of new jobs."""
         first, self._jobs = self._jobs, self._jobs + len(submitted)
         if self._jobs > len(self._cluster.jobs):
-            self._cluster = online.grow(self._cluster, 2 * self._jobs)
-            self._pinned = pinned(self._cluster, self._pinned)
-            self._started = np.empty(2 * self._jobs, np.int64)
+            self._make_room(2 * self._jobs, self._cluster)
         c = self._cluster
         for j, job in enumerate(submitted, first):
-            c.jobs[j] = (
-                job.submit_time,
-                online.NEVER,
-                min(self._factor * job.estimate, LARGEST),
-                job.processors,
-            )
-            c.labels[j]["processors"], c.labels[j]["number"] = job.processors, j + 1
+            c.jobs[j] = (job.submit_time, online.NEVER, self._estimate(job), job.processors)
+            if self._recent:
+                c.limits[j] = job.estimate
+                c.users[j] = self._users.setdefault(job.user, len(self._users)) if job.user >= 0 else -1
+            else:
+                c.labels[j] = (job.user, job.group, job.queue, job.processors, j + 1)
         new = slice(first, self._jobs)
+        if self._recent:
+            return
         if not self._options.changing:
             c.queue_key[new] = sort_keys(self._order, c.jobs[new], c.labels[new])
         if self._tried is not None:
             c.order_key[new] = sort_keys(self._tried, c.jobs[new], c.labels[new])
 
-
-def _check(policy: LocalPolicy, conventions: Conventions, orders: Sequence[scores.Score]) -> None:
-    """Refuse a policy that needs what is not known while jobs run."""
-    reason = _CANNOT.get(policy.prediction, "")
-    for order in orders:
-        for name in scores.SCORE.parameters_of(order):
-            if name in _UNKNOWN:
-                reason = f"a score of it looks at {name}, which is not told"
-    if conventions.passes != "instant":
-        reason = f"passes are {conventions.passes!r}, and there is one for all events of an instant"
-    if reason:
-        raise ConfigurationError(f"policy {policy.name!r} cannot decide while jobs run: {reason}")
+    def _estimate(self, job: NewJob) -> int:
+        """How long a job is expected to run when it is submitted."""
+        if self._prediction == "actual":
+            return min(max(job.run_time, 1), LARGEST)
+        return min((2 if self._prediction == "double" else 1) * job.estimate, LARGEST)

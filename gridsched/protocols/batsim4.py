@@ -63,6 +63,12 @@ class _Job(Struct, frozen=True, gc=False):
     profile: str
     walltime: float | UnsetType = UNSET
     subtime: float | UnsetType = UNSET
+    # fields of the workload, see `Labels`
+    user: Any = UNSET
+    group: Any = UNSET
+    executable: Any = UNSET
+    queue: Any = UNSET
+    partition: Any = UNSET
 
 
 class _Profile(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -307,7 +313,7 @@ def _begins(e: m.SimulationBegins) -> _Begins:
 
 def _submitted(e: m.JobSubmitted) -> _Submitted:
     walltime = UNSET if e.walltime is None else e.walltime
-    job = _Job(e.job_id, e.hosts, e.profile, walltime, e.submit_time)
+    job = _Job(e.job_id, e.hosts, e.profile, walltime, e.submit_time, *msgspec.structs.astuple(e.labels))
     profile = UNSET if e.run_time is None else _Profile("delay", e.run_time)
     return _Submitted(e.timestamp, _Submission(e.job_id, job, profile))
 
@@ -358,7 +364,8 @@ def _read_submitted(w: _Submitted) -> m.JobSubmitted:
     run = None
     if isinstance(profile, _Profile) and isinstance(profile.delay, float):
         run = profile.delay
-    return m.JobSubmitted(w.timestamp, w.data.job_id, job.res, limit, submit, job.profile, run)
+    labels = m.Labels(job.user, job.group, job.executable, job.queue, job.partition)
+    return m.JobSubmitted(w.timestamp, w.data.job_id, job.res, limit, submit, job.profile, run, labels)
 
 
 def _read_killed(w: _Killed) -> m.JobsKilled:
@@ -461,5 +468,6 @@ class Batsim4(JsonCodec):
     name = NAME
     content = "data"
     places = _PLACES
+    labels = "data.job"
     events = Direction(_Happened, msgspec.json.Decoder(_Happened), _WRITE_EVENT, _READ_EVENT)
     decisions = Direction(_Decided, msgspec.json.Decoder(_Decided), _WRITE_DECISION, _READ_DECISION)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 FinalState = Literal[
     "COMPLETED_SUCCESSFULLY",
@@ -60,6 +60,22 @@ class SimulationEnds(Event, frozen=True):
     """Last event: all jobs have ended or been rejected, and no call is outstanding."""
 
 
+class Labels(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a workload says of a job besides: Batsim forwards it as it is written there.
+
+    `gridsched serve` writes numbers as in SWF, -1 for a job of which a log does not know it.
+    """
+
+    user: Any = UNSET
+    group: Any = UNSET
+    executable: Any = UNSET
+    queue: Any = UNSET
+    partition: Any = UNSET
+
+
+NO_LABELS = Labels()
+
+
 class JobSubmitted(Event, frozen=True):
     """A job waits: how many hosts it asks for, and its walltime (None for no limit).
 
@@ -73,6 +89,7 @@ class JobSubmitted(Event, frozen=True):
     submit_time: float
     profile: str = ""
     run_time: float | None = None
+    labels: Labels = NO_LABELS
 
 
 class JobCompleted(Event, frozen=True):
@@ -222,6 +239,10 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """Name of the protocol, such as batsim-4."""
+
+    @property
+    def labels(self) -> str:
+        """Where labels of a job are in its event; for errors."""
 
     def place(self, decision: Decision, field: str) -> tuple[str, str]:
         """Name of a decision in the protocol, and where a field of it is in its event; for errors."""

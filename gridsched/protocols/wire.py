@@ -72,6 +72,8 @@ class JsonCodec:
     """Field of an event with what it says."""
     places: ClassVar[Mapping[type, tuple[str, Mapping[str, str]]]]
     """Name of each decision, and of its fields where they have others than here."""
+    labels: ClassVar[str]
+    """Where `Labels` are in the event of a job."""
     events: ClassVar[Direction]
     decisions: ClassVar[Direction]
     ending: ClassVar[bytes] = b""

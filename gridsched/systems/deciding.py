@@ -2,7 +2,7 @@
 
 Each host takes one job, and jobs get the free hosts with the smallest numbers. Schedulers count in whole
 seconds: times are rounded down, walltimes up. A job without walltime is expected to run forever. A job that
-asks for more hosts than there are is rejected.
+asks for more hosts than there are is rejected. Users, groups and queues are those that the workload names.
 """
 
 from __future__ import annotations
@@ -10,20 +10,28 @@ from __future__ import annotations
 import heapq
 import math
 from importlib.metadata import version
+from typing import Any
+
+from msgspec import UNSET
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ProtocolError
 from gridsched.policies.local import Conventions
-from gridsched.policies.online import Decided, NewJob, Online
+from gridsched.policies.online import LABELS, Decided, NewJob, Online
 from gridsched.protocols import batsim5
 from gridsched.protocols import messages as m
 from gridsched.protocols.batsim5 import Handshake
 from gridsched.protocols.hosts import write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event, Events
 from gridsched.systems.base import Scheduler
+from gridsched.workloads.table import UNKNOWN
 
 _SOON = LARGEST // 2
 """Seconds within which a call is worth being asked for: beyond are the ends of jobs without walltime."""
+
+
+_FIRST_TEXT = 2**40
+"""Number of the first user, group or queue that is a text."""
 
 
 class DecisionProcess:
@@ -71,6 +79,7 @@ class DecisionProcess:
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._sizes: list[int] = []
+        self._texts: dict[tuple[str, str], int] = {}
         self._running: dict[int, list[int]] = {}
         self._killed: set[int] = set()
         self._calls: list[int] = []
@@ -169,7 +178,26 @@ class DecisionProcess:
         self._sizes.append(event.hosts)
         wall = event.walltime
         estimate = LARGEST if wall is None or wall >= LARGEST else max(math.ceil(wall), 1)
-        return NewJob(math.floor(event.submit_time), estimate, event.hosts)
+        run = event.run_time
+        known = {name: self._number(name, getattr(event.labels, name)) for name in LABELS}
+        known["run_time"] = None if run is None else math.ceil(min(run, LARGEST))
+        told = {name: number for name, number in known.items() if number is not None}
+        if self._online is not None and (lacking := sorted(self._online.needs - told.keys())):
+            name = lacking[0]
+            place = "delay of its profile" if name == "run_time" else f"{self.codec.labels}.{name}"
+            found = getattr(event.labels, name, UNSET)
+            said = "not sent" if found is UNSET else f"{str(found)[:40]}, no whole number or text"
+            raise ProtocolError(
+                f"job {event.job_id!r} at {event.timestamp:g} s: {place} is {said}, and "
+                f"{self.scheduler.label} looks at it; let the simulator send it, or use another policy"
+            )
+        return NewJob(math.floor(event.submit_time), estimate, event.hosts, **told)
+
+    def _number(self, name: str, label: Any) -> int | None:
+        """Number of who is named, None where nobody is; texts get one as they come."""
+        if isinstance(label, str):
+            return self._texts.setdefault((name, label), _FIRST_TEXT + len(self._texts))
+        return label if type(label) is int and UNKNOWN <= label < _FIRST_TEXT else None
 
     def _end(self, job_id: str, time: float) -> list[int]:
         """Let a job have ended; a job that was to be killed may be reported twice."""

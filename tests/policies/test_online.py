@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ from tests.support.hosts import starts_under
 from tests.systems.custom.test_scheduler import workload_of
 
 
+def by_user(submit_time: int, user: int) -> float:
+    """A score that looks at users."""
+    return -user - 1e-9 * submit_time
+
+
 def small_first(submit_time: int, processors: int) -> float:
     """A score of a user."""
     return -processors - 1e-9 * submit_time
@@ -32,6 +38,11 @@ KNOWN = [
     LocalPolicy(order="f2", backfilling="conservative"),
     LocalPolicy(order=small_first, backfilling="easy", backfill_order=small_first),
     LocalPolicy(backfilling="easy", prediction="double"),
+    LocalPolicy(backfilling="easy", prediction="actual"),
+    LocalPolicy(order=by_user, backfilling="easy"),
+    named_policy("easy++"),
+    LocalPolicy(backfilling="easy", prediction="recent", correction="doubling"),
+    LocalPolicy(backfilling="easy", prediction="recent", correction="requested"),
 ]
 
 
@@ -43,7 +54,7 @@ KNOWN = [
 def test_jobs_start_when_the_engine_starts_them(
     case: tuple[list[Job], int], policy: LocalPolicy, overrun: Any
 ) -> None:
-    jobs = workload_of(case[0])
+    jobs = replace(workload_of(case[0]), user=np.arange(len(case[0])) % 3)
     starts = starts_under(OnlinePolicy(policy, case[1], Conventions(overrun)), jobs)
     expected = simulate(jobs, case[1], policy, overrun=overrun).start_time
     assert starts.tolist() == expected.values.tolist()
@@ -61,23 +72,22 @@ def test_jobs_of_a_log_start_when_the_engine_starts_them(
     assert starts.tolist() == simulate(first, processors, policy).start_time.values.tolist()
 
 
-def by_user(submit_time: int, user: int) -> float:
-    """A score that looks at users."""
-    return -user - 1e-9 * submit_time
-
-
 @pytest.mark.parametrize(
-    ("policy", "conventions", "reason"),
+    ("policy", "needs"),
     [
-        (named_policy("easy++"), Conventions(), "predicts run times by user, and users are not told"),
-        (LocalPolicy(backfilling="easy", prediction="actual"), Conventions(), "it needs run times"),
-        (LocalPolicy(order=by_user), Conventions(), "looks at user, which is not told"),
-        (named_policy("easy"), Conventions(passes="event"), "passes are 'event'"),
+        (named_policy("lxf"), set()),
+        (named_policy("easy++"), {"user"}),
+        (LocalPolicy(order=by_user), {"user"}),
+        (LocalPolicy(backfilling="easy", prediction="actual"), {"run_time"}),
     ],
 )
-def test_what_is_not_known_is_refused(policy: LocalPolicy, conventions: Conventions, reason: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"cannot decide while jobs run: .*{reason}"):
-        OnlinePolicy(policy, 8, conventions)
+def test_what_policies_have_to_know(policy: LocalPolicy, needs: set[str]) -> None:
+    assert OnlinePolicy(policy, 8).needs == needs
+
+
+def test_there_is_one_pass_an_instant() -> None:
+    with pytest.raises(ConfigurationError, match="'easy' cannot decide while jobs run: passes are 'event'"):
+        OnlinePolicy(named_policy("easy"), 8, Conventions(passes="event"))
 
 
 def test_a_call_at_which_nothing_has_happened_changes_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,11 @@ def test_easy_on_both_sides_is_the_engines(archive_mirror: Path, protocol: Any) 
     assert run.start_time.equals(simulate(jobs, None, "easy").start_time)
 
 
+def by_user(submit_time: int, user: int) -> float:
+    """A score that looks at who has the job."""
+    return -user - 1e-9 * submit_time
+
+
 POLICIES: tuple[Any, ...] = (
     "fcfs",
     "ff",
@@ -74,6 +80,8 @@ POLICIES: tuple[Any, ...] = (
     "easy(4)",
     "conservative",
     LocalPolicy(order="wfp3", backfilling="first_fit"),
+    "easy++",
+    LocalPolicy(order=by_user, backfilling="easy"),
     Easy(),
 )
 
@@ -82,9 +90,11 @@ POLICIES: tuple[Any, ...] = (
 @pytest.mark.parametrize("who", POLICIES, ids=str)
 def test_others_are_on_the_first_jobs(archive_mirror: Path, trace: str, who: Any) -> None:
     jobs = log(archive_mirror, trace, 2000)
-    run = simulate(jobs, None, Inside(who=who, handshake="dev", protocol="batsim-5"))
-    gs.verify(run)
-    assert run.start_time.equals(simulate(jobs, None, who).start_time)
+    expected = simulate(jobs, None, who).start_time
+    for protocol in PROTOCOLS:
+        run = simulate(jobs, None, Inside(who=who, handshake="dev", protocol=protocol))  # type: ignore[arg-type]
+        gs.verify(run)
+        assert run.start_time.equals(expected)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +119,11 @@ CODEC = Batsim4()
 BEGIN = m.SimulationBegins(0.0, tuple(m.Host(k, f"host{k}") for k in range(4)))
 
 
-def job(name: str, hosts: int, walltime: float | None = 60.0, time: float = 0.0) -> m.JobSubmitted:
+def job(
+    name: str, hosts: int, walltime: float | None = 60.0, time: float = 0.0, **labels: Any
+) -> m.JobSubmitted:
     """A job that is submitted."""
-    return m.JobSubmitted(time, name, hosts, walltime, time)
+    return m.JobSubmitted(time, name, hosts, walltime, time, labels=m.Labels(**labels))
 
 
 def told(process: DecisionProcess, now: float, *events: m.Event) -> tuple[m.Decision, ...]:
@@ -163,6 +175,59 @@ def test_a_killed_job_may_be_told_of_twice() -> None:
     assert told(process, 2.0, *killed)[0] == m.ExecuteJob(2.0, "w!b", "0-1")
 
 
+def by_queue(submit_time: int, queue: int) -> float:
+    """A score that looks at queues."""
+    return queue
+
+
+ACTUAL = LocalPolicy(backfilling="easy", prediction="actual")
+
+
+@pytest.mark.parametrize(
+    ("who", "codec", "labels", "words"),
+    [
+        ("easy++", Batsim4(), {"group": 1}, "data.job.user is not sent, and easy++ looks at it"),
+        ("easy++", batsim5.Batsim5(), {}, "event.job.extra_data.user is not sent, and easy++"),
+        ("easy++", Batsim4(), {"user": 1.5}, "data.job.user is 1.5, no whole number or text"),
+        ("easy++", Batsim4(), {"user": None}, "data.job.user is None, no whole number or text"),
+        (LocalPolicy(order=by_queue), Batsim4(), {"user": 3}, "data.job.queue is not sent, and by_queue"),
+        (gs.Slurm(priority_weight_fairshare=1), Batsim4(), {"user": 3}, "data.job.group is not sent"),
+        (ACTUAL, Batsim4(), {}, "delay of its profile is not sent"),
+    ],
+)
+def test_what_a_policy_looks_at_has_to_be_sent(who: Any, codec: Any, labels: dict[str, Any], words: str) -> None:
+    process = DecisionProcess(scheduler_of(who), codec)
+    with pytest.raises(ProtocolError, match=re.escape(f"job 'w!a' at 0 s: {words}")):
+        process.answer(codec.encode_events(0.0, [BEGIN, job("w!a", 1, **labels)]))
+
+
+@pytest.mark.parametrize("codec", [Batsim4(), batsim5.Batsim5()], ids=PROTOCOLS)
+def test_workloads_may_name_users(codec: Any) -> None:
+    """Texts have numbers in the order in which they come; what nobody looks at may be anything."""
+
+    class Seeing(gs.CustomScheduler):
+        def decide(self, sim: Any) -> None:
+            seen.extend(sim.queue[["user", "group", "queue"]].tolist())
+
+    seen: list[Any] = []
+    ada, ben = job("w!a", 1, user="ada", group=7), job("w!b", 1, user="ben", group={}, queue="ada")
+    process = DecisionProcess(Seeing(), codec)
+    process.answer(codec.encode_events(0.0, [BEGIN, ada, ben]))
+    first = 2**40
+    assert seen == [(first, 7, -1), (first + 1, -1, first + 2)]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "7", '"user"', "the third run"])
+def test_other_texts_of_a_workload_are_passed_over(text: str) -> None:
+    codec = batsim5.Batsim5()
+    message = codec.encode_events(0.0, [job("w!a", 1, user=5)])
+    changed = message.replace(b'"{\\"user\\":5}"', json.dumps(text).encode())
+    assert changed != message
+    (event,) = codec.decode_events(changed).events
+    assert isinstance(event, m.JobSubmitted)
+    assert event.labels == m.NO_LABELS
+
+
 ENDS = m.JobCompleted(0.0, "w!a", "COMPLETED_SUCCESSFULLY")
 
 
@@ -208,7 +273,6 @@ def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["central"], "central cannot decide while jobs run"),
-        (["easy++"], "it predicts run times by user"),
         (["esay"], "did you mean easy"),
         (["slurm", "--order", "lxf"], "--order: slurm is no local policy"),
         (["easy", "--order", "nonsense"], "order is 'nonsense'"),

@@ -24,8 +24,9 @@ def starts_under(
 ) -> NDArray[np.int64]:
     """Start times of the jobs; -1 of those that never run."""
     submits, runs = jobs.submit_time.tolist(), jobs.run_time.tolist()
-    columns = zip(submits, estimates_of(jobs), jobs.processors.tolist(), strict=True)
-    told = [NewJob(*each) for each in columns]
+    more = [jobs.user, jobs.group, jobs.queue, jobs.run_time]
+    columns = [submits, estimates_of(jobs), *(each.tolist() for each in (jobs.processors, *more))]
+    told = [NewJob(*each) for each in zip(*columns, strict=True)]
     starts = np.full(len(jobs), -1, np.int64)
     ends: list[tuple[int, int]] = []
     calls: list[int] = []

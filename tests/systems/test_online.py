@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,9 @@ from gridsched.policies.online import Decided, NewJob
 from gridsched.simulation import simulate
 from gridsched.systems.custom.online import OnlineCustom
 from gridsched.systems.registry import scheduler_of
+from gridsched.systems.slurm.accounts import Accounting
+from gridsched.systems.slurm.jobs import owners_of
+from gridsched.systems.slurm.scheduler import tree_of
 from tests.oracles.local import Job
 from tests.support import strategies
 from tests.support.hosts import starts_under
@@ -43,19 +47,67 @@ def test_libraries_do(tmp_path: Path) -> None:
     assert starts.tolist() == simulate(jobs, 1152, "easy").start_time.values.tolist()
 
 
-@pytest.mark.parametrize("options", [{}, {"scheduler_type": "builtin"}, {"priority_weight_age": 1000}])
-def test_slurm_does(options: dict[str, Any]) -> None:
-    """It starts jobs at times of its own, at which it asks to be asked."""
-    jobs = gs.synthesise("M3", jobs=60, seed=4, load_scale=1.3)
-    scheduler = gs.Slurm(**options)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scheduler_type": "builtin"},
+        {"select_type": "linear", "priority_type": "basic", "bf_min_prio_reserve": 5},
+        {"priority_weight_age": 1000, "priority_weight_fairshare": 1000, "bf_max_job_user": 2},
+        {"priority_weight_job_size": 1000, "priority_favor_small": True},
+    ],
+)
+def test_slurm_does(archive_mirror: Path, options: dict[str, Any]) -> None:
+    """It starts jobs at times of its own, at which it asks to be asked, and has room for all that come.
+
+    The fair share of a user depends on how many others there are, who have to be known beforehand.
+    """
+    jobs = gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
+    jobs = jobs.select(np.arange(len(jobs)) < 1200)
+    accounting = tree_of(gs.Slurm(), owners_of(jobs))
+    scheduler = gs.Slurm(**options, accounting=accounting)
     asked: list[int] = []
 
     def note(now: int, decided: Decided) -> None:
         asked.extend([now] * len(decided.started))
 
-    starts = starts_under(scheduler.online(1152), jobs, note)
-    assert starts.tolist() == simulate(jobs, 1152, scheduler).start_time.values.tolist()
+    starts = starts_under(scheduler.online(100), jobs, note)
+    assert starts.tolist() == simulate(jobs, 100, scheduler).start_time.values.tolist()
     assert not set(asked) <= set(jobs.submit_time.tolist())
+
+
+def test_users_join_the_fair_shares_with_their_first_jobs() -> None:
+    """Of equal jobs that wait, that of the user who has used nothing starts first, whenever she came."""
+    jobs = gs.Workload(
+        name="three",
+        submit_time=np.array([0, 100, 100]),
+        run_time=np.full(3, 600),
+        requested_processors=np.full(3, 4),
+        user=np.array([7, 7, 8]),
+        group=np.full(3, 1),
+    )
+    slurm = gs.Slurm(priority_weight_fairshare=1000, priority_calc_period=60)
+    first, same, other = starts_under(slurm.online(4), jobs).tolist()
+    assert first < other < same
+
+
+def test_slurm_has_to_be_called_when_it_asks() -> None:
+    slurm = gs.Slurm().online(8)
+    assert slurm.decide(0, [NewJob(0, 50, 8)], []).ask_again < 50
+    with pytest.raises(ScheduleError, match="for which slurm asked to be called, and was not until 40 s"):
+        slurm.decide(40, [], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"preempt_type": "partition_prio", "preempt_mode": "cancel"}, "does not let jobs wait again"),
+        ({"enforce_limits": True, "accounting": Accounting()}, "leave accounting or enforce_limits out"),
+    ],
+)
+def test_what_slurm_cannot_do_there(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"cannot decide while jobs run.*{words}"):
+        gs.Slurm(**options).online(8)
 
 
 @pytest.mark.parametrize("name", ["central", "ideal-srpt", "jscheduler", "muscle"])
@@ -137,8 +189,7 @@ def test_what_is_asked_of_a_user_is_what_there_is() -> None:
 
     class Noting(Easy):
         def decide(self, sim: Any) -> None:
-            names = ["job", "submit_time", "estimate", "processors", "requested_processors", "home"]
-            seen.append((sim.now, sim.queue[names].tolist(), sim.running.tolist(), sim.free.tolist()))
+            seen.append((sim.now, sim.queue.tolist(), sim.running.tolist(), sim.free.tolist()))
             super().decide(sim)
 
     seen: list[Any] = []

@@ -71,11 +71,9 @@ class OnlineSimulator:
         for k in over:
             begun, estimate = int(self.running[k]["start_time"]), self._estimates[int(self.running[k]["job"])]
             self.running[k]["expected_end"] = expected_end(begun, estimate, self._overrun, now + 1)
-        new = np.full(len(submitted), -1, QUEUED)
-        for record, job in zip(new, submitted, strict=True):
-            record["job"], record["home"] = self._jobs, 0
-            record["submit_time"], record["estimate"], record["processors"] = job
-            record["requested_processors"] = job.processors
+        new = np.empty(len(submitted), QUEUED)
+        for place, job in enumerate(submitted):
+            new[place] = (self._jobs, *job[:3], job.processors, job.user, job.group, job.queue, 0)
             self._estimates[self._jobs] = job.estimate
             self._jobs += 1
         self.queue = np.concatenate([self.queue, new])

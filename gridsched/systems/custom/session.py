@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from msgspec import UNSET
 
 from gridsched.errors import ConfigurationError, ProtocolError, ScheduleError
 from gridsched.platform import Cluster
@@ -26,6 +27,7 @@ from gridsched.protocols.hosts import read_hosts, write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event
 from gridsched.results import Variable
 from gridsched.systems.custom.simulator import Simulator
+from gridsched.workloads.table import UNKNOWN, Workload
 
 WORKLOAD = "w0"
 """Name of the workload, before the ``!`` in names of jobs."""
@@ -154,6 +156,13 @@ def hosts_of(cluster: Cluster) -> tuple[list[str], int]:
     return cluster.node_names, cores.pop()
 
 
+def _labels_of(workload: Workload) -> list[m.Labels]:
+    """What the protocol has no words for and schedulers of real machines know, of each job."""
+    columns = [np.asarray(getattr(workload, name), np.int64) for name in m.Labels.__struct_fields__]
+    known = [each.tolist() if (each != UNKNOWN).any() else [UNSET] * len(each) for each in columns]
+    return [m.Labels(*each) for each in zip(*known, strict=True)]
+
+
 class Session:
     """A simulator and a decision process from the first message to the last.
 
@@ -197,6 +206,7 @@ class Session:
         requested = np.asarray(workload.requested_time, np.int64)
         reached = (requested > 0) & (sim.submission.run_time >= requested)
         self._reaches_walltime = (reached & (sim.submission.killed is not None)).tolist()
+        self._labels = _labels_of(workload)
         self._fails = (np.asarray(workload.status, np.int64) == 0).tolist()
         self._ids = [f"{WORKLOAD}!{name}" for name in terms.job_ids]
         self._jobs = {job_id: job for job, job_id in enumerate(self._ids)}
@@ -421,6 +431,7 @@ class Session:
                 float(self._submits[job]),
                 self.terms.profiles[job],
                 float(self._runs[job]) if self._forward else None,
+                self._labels[job],
             )
         )
 

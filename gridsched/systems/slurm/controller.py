@@ -10,7 +10,7 @@ _attempt_backfill() in Slurm 22.05).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,7 +142,7 @@ class Tickets:
 _WAITS = FOREVER
 """Stands for a node in what happens to a job that was preempted: it waits again."""
 
-_APART = 2**24
+APART = 2**24
 """Places of records from one job to the next one."""
 
 EXECUTION = np.dtype(
@@ -263,14 +263,7 @@ class Controller:
             reach_bits=kernels.bits_of(reach),
             suits=suits,
             suits_bits=kernels.bits_of(suits),
-            amounts=np.stack(
-                [
-                    np.ones(rows, np.int64),
-                    *(jobs[name] for name in ("processors", "nodes")),
-                    *(jobs[name] * jobs["nodes"] for name in ("memory", "gpus")),
-                ],
-                axis=1,
-            ),
+            amounts=amounts_of(jobs),
             licences=np.zeros((rows, len(machine.licences)), np.int64)
             if tickets.licences is None
             else tickets.licences,
@@ -382,10 +375,11 @@ class Controller:
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lifecycles.dependents) > 0
         self.impatient = bool((self.lifecycles.jobs["gives_up"] < FOREVER).any())
-        self.tables.jobs["record"] = self.of * _APART
+        self.tables.jobs["record"] = self.of * APART
         self.submitted = 0
+        self.until = FOREVER
         self.due = 0
-        self._look_at_lifecycles()
+        self.look_at_lifecycles()
         self.machine, self.happened = machine, 0
         self.checkpoints = tuple(unit * each for each in machine.checkpoints)
         # why each node takes no jobs: it is down, drained, or in so many reservations
@@ -406,7 +400,7 @@ class Controller:
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.resumed = np.zeros(count, np.int64)
         self.cut_short: list[tuple[int, int, int, int, Integers]] = []
-        self._set_limits(np.arange(rows))
+        self.set_limits(np.arange(rows))
 
     # --- what happens -----------------------------------------------------------------------------
 
@@ -424,7 +418,7 @@ class Controller:
             first = events[self.happened][0]
         return first
 
-    def _look_at_lifecycles(self) -> None:
+    def look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
         self.due = int(job_lifecycle.next_time(self.pinned_lifecycles))
 
@@ -456,7 +450,7 @@ class Controller:
             self._leave(job, nodes, now, {})
         if self.linked:
             job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.COMPLETED))
-            self._look_at_lifecycles()
+            self.look_at_lifecycles()
         self._resume_those_who_can(now)
 
     def _come_and_go(self, now: int) -> None:
@@ -465,7 +459,7 @@ class Controller:
             self.tables.jobs["begin"][self.rows.get(job, job)] = now // self.unit
             self._submit(job, now, int(self.lifecycles.jobs["submit"][job]))
         left = job_lifecycle.give_up(self.pinned_lifecycles, now, self.listed) if self.impatient else 0
-        self._look_at_lifecycles()
+        self.look_at_lifecycles()
         if left:
             self._keep(~np.isin(self.of[self.queue[: self.waiting]], self.listed[:left]))
 
@@ -548,16 +542,16 @@ class Controller:
         self.extra[job] += elapsed - saved
         self.killed[job] += 1
         self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
-        self._set_limits(np.array(self.rows.get(job, [job])))
+        self.set_limits(np.array(self.rows.get(job, [job])))
         if then == "lost":
             job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.LOST))
-            self._look_at_lifecycles()
+            self.look_at_lifecycles()
         elif then == "end":
             self._submit(job, now, now)
         elif then == "place":
             self._put_back(job)
 
-    def _set_limits(self, rows: Integers) -> None:
+    def set_limits(self, rows: Integers) -> None:
         """Work out how long jobs are expected to run, with their checkpoints."""
         guess = self.guess[self.of[rows]]
         least = np.minimum(np.where(self.least[rows] > 0, self.least[rows], guess), guess)
@@ -677,7 +671,7 @@ class Controller:
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
-            self.tables.counts[2] = (submitted - 1) * _APART + 1
+            self.tables.counts[2] = (submitted - 1) * APART + 1
         if self.watch is None:
             return self._make_pass(now, kind, depth)
         self.tables.jobs["plan"] = 0
@@ -724,7 +718,7 @@ class Controller:
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
-                    self._look_at_lifecycles()
+                    self.look_at_lifecycles()
             self._keep(self.start[self.of[self.queue[: self.waiting]]] < 0)
         if self.preempts:
             self._let_go(now)
@@ -759,11 +753,20 @@ class Controller:
         drift : float
             Seconds by which the controller wakes too late each time.
         """
+        for _ in self.steps(phase, drift):
+            pass  # all is known
+        return self.outcome()
+
+    def steps(self, phase: Sequence[float] = (0.0, 0.0, 0.0), drift: float = 0.0) -> Iterator[int]:
+        """Work as `work` does, each time until `until` [ticks]; yield when there would be something to do.
+
+        What is submitted or ends after `until` need not be known before it is moved on.
+        """
         unit, parameters = self.unit, self.parameters
         interval = parameters.sched_interval * unit
         begin = self.next_event()
         if begin == FOREVER:
-            return self.outcome()
+            return
         turn = max(round(unit * (1 + drift)), 1)
         origin = begin - int(phase[0] * unit)
         full = begin - int(phase[2] * interval)
@@ -774,7 +777,11 @@ class Controller:
         while True:
             event = self.next_event()
             if event == FOREVER and (settled or not self.waiting) and not self._may_be_freed():
-                return self.outcome()  # nothing runs, and nothing that waits can ever start
+                # nothing runs, and nothing that waits can ever start
+                if self.until == FOREVER:
+                    return
+                yield FOREVER
+                continue
             wanted = FOREVER if settled else full + interval
             if happened:
                 wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed))
@@ -784,6 +791,9 @@ class Controller:
                 backfill = _first_from(check, turn, changed)
             due = self.priorities.due() if self.waiting or self.minutes is not None else FOREVER
             now = min(event, main, backfill, due)
+            if now > self.until:
+                yield now
+                continue
             if settled and now in (event, due):
                 full += (now - full) // interval * interval
                 settled = False
@@ -895,6 +905,13 @@ def suits_of(
         for each in kinds
     ]
     return np.array(rows, np.uint8).reshape(len(kinds), len(nodes)), kind.reshape(-1)
+
+
+def amounts_of(jobs: RecordArray) -> Integers:
+    """`AMOUNTS` of jobs: what counts for limits."""
+    parts = [jobs[name] for name in ("processors", "nodes")]
+    parts += [jobs[name] * jobs["nodes"] for name in ("memory", "gpus")]
+    return np.stack([np.ones(len(jobs), np.int64), *parts], axis=1)
 
 
 def job_records(count: int) -> RecordArray:

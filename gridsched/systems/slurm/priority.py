@@ -113,6 +113,10 @@ class Priorities:
         return np.array([self.priority[job] for job in self.of[waiting].tolist()])
 
 
+_TOP_PRIORITY = float(0xFFFF0000)
+"""Of which jobs get less and less; TOP_PRIORITY of slurmctld/job_mgr.c."""
+
+
 class FirstCome(Priorities):
     """priority/basic: who was submitted first comes first.
 
@@ -131,7 +135,7 @@ class FirstCome(Priorities):
         jobs = int(of.max(initial=-1)) + 1
         super().__init__([0.0] * jobs, of)
         self.came = [False] * jobs
-        self.last = float(jobs + 1)
+        self.last = _TOP_PRIORITY
         for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
             self.priority[k] = self.last - 1 - (0 if nice is None else int(nice[k]))
             self.last = min(self.last, self.priority[k])

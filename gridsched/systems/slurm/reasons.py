@@ -64,7 +64,7 @@ def watched(scheduler: Slurm, submission: Submission, job: int) -> tuple[Schedul
     watches: list[QueueWatch] = []
 
     class WatchedSlurm(Slurm):
-        def _controller(
+        def controller(
             self, jobs: ClusterJobs, owners: Sequence[Owner], priorities: Priorities
         ) -> Controller:
             arrays = [ARRAY_LIMIT] * (len(jobs.machine.limits) - len(jobs.limit_keys))

@@ -206,6 +206,14 @@ class Slurm(SlurmParameters, Scheduler):
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
     ) -> SlurmRun:
         """Run the jobs of one cluster."""
+        jobs, owners, priorities = self.prepared(submission, cluster, own)
+        controller = self.controller(jobs, owners, priorities)
+        return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def prepared(
+        self, submission: Submission, cluster: Cluster, own: Integers
+    ) -> tuple[ClusterJobs, list[Owner], Priorities]:
+        """The jobs of one cluster, who has them, and their priorities."""
         jobs = cluster_jobs(submission, own, cluster, parameters=self)
         of = jobs.tickets.jobs["of"]
         workload = submission.workload.select(own)
@@ -235,10 +243,9 @@ class Slurm(SlurmParameters, Scheduler):
             )
         jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=preemption, minutes=minutes))
         priorities = self._priorities(workload, cluster, owners, jobs, resets)
-        controller = self._controller(jobs, owners, priorities)
-        return run_of(jobs, controller.work(phase.tolist()), index)
+        return jobs, owners, priorities
 
-    def _controller(self, jobs: ClusterJobs, owners: Sequence[Owner], priorities: Priorities) -> Controller:
+    def controller(self, jobs: ClusterJobs, owners: Sequence[Owner], priorities: Priorities) -> Controller:
         """The controller of the jobs of a cluster."""
         return Controller(jobs.machine, jobs.tickets, self, priorities)
 
@@ -270,7 +277,7 @@ class Slurm(SlurmParameters, Scheduler):
             self,
             records,
             owners,
-            _tree(self, owners),
+            tree_of(self, owners),
             factor=np.array(factor or [1], np.int64),
             nice=nice[records["of"]],
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
@@ -290,7 +297,7 @@ def nice_of(workload: Workload) -> Integers:
     return np.where(given == UNKNOWN, 0, given)
 
 
-def _tree(parameters: SlurmParameters, owners: Sequence[Owner]) -> Accounting:
+def tree_of(parameters: SlurmParameters, owners: Sequence[Owner]) -> Accounting:
     """The accounting, with those who have jobs and are not in it: accounts below the root, users in them."""
     known, accounts, users = parameters.accounting, parameters.account_shares, parameters.user_shares
     if known is not None:
