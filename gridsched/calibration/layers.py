@@ -200,6 +200,8 @@ ORDERS: dict[str, Replacement] = {
     "ff": Replacement(backfilling=kernel.FIRST_FIT),
     "easy": Replacement(),
     "sjf": Replacement(age=0.0, length=1.0, backfilling=kernel.NONE),
+    "sjbf": Replacement(backfilling=kernel.SHORTEST_FIRST),
+    "conservative": Replacement(backfilling=kernel.CONSERVATIVE),
     "lxf": Replacement(age=0.0, expansion=1.0),
     "lxwf": Replacement(age=0.02, expansion=1.0),
 }

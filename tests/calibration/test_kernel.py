@@ -12,7 +12,13 @@ from gridsched.engine.records import FOREVER
 from tests.calibration.logs import log, site
 from tests.oracles import calibration as oracle
 
-NAMES = {"none": kernel.NONE, "first fit": kernel.FIRST_FIT, "easy": kernel.EASY}
+NAMES = {
+    "none": kernel.NONE,
+    "first fit": kernel.FIRST_FIT,
+    "easy": kernel.EASY,
+    "shortest first": kernel.SHORTEST_FIRST,
+    "conservative": kernel.CONSERVATIVE,
+}
 
 
 def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracle.Policy]:
