@@ -382,7 +382,7 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
 
 
 @inline
-def _place(jobs: ReplayJobs, s: _State, high: int, time: int, j: int) -> int:
+def _place(jobs: ReplayJobs, s: _State, high: Any, time: int, j: int) -> Any:
     """Give a waiting job the earliest place that is not later than the one it has; return the new `high`."""
     size, length, old = jobs.processors[j], jobs.estimate[j], s.plan[j]
     start = profile.earliest_fit(s.steps, 0, high, time, size, length, old)

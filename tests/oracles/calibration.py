@@ -189,7 +189,7 @@ class Plans:
         for j in waiting:
             if j not in self.start and not _is_over(jobs, site, held, jobs[j], hour):
                 place(j, ANY)
-        started = []
+        started: list[int] = []
         for j in waiting:
             if self.start.get(j, ANY) <= now:
                 del self.start[j]
