@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, meant
+from gridsched.nodes import Partition
 from gridsched.platform import Cluster
 from gridsched.traces.cleaning import NEVER_RAN, never_ran
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
@@ -110,3 +113,56 @@ def _without(workload: Workload, cluster: Cluster, name: str) -> tuple[Workload,
     never = never_ran(workload)
     counts = add_counts(workload.left_out, {NEVER_RAN: int(never.sum())})
     return replace(workload.select(~never, left_out=counts), gives_up_time=None), cluster
+
+
+class Pool(NamedTuple):
+    """Partitions that share nodes with one another, and with no other partition."""
+
+    jobs: NDArray[np.bool_]  # those of the workload that run there
+    processors: int
+    partitions: tuple[Partition, ...]  # none where the cluster has none
+
+
+def pools_of(workload: Workload, cluster: Cluster) -> list[Pool]:
+    """Pools of processors that the partitions of a cluster make: those that share a node are in one.
+
+    Jobs of a partition that the cluster does not have are in the pool of the first one. Nodes of no
+    partition are in no pool.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> import gridsched as gs
+    >>> from gridsched.aspects import pools_of
+    >>> cluster = gs.Cluster(
+    ...     nodes=[gs.NodeType(name="cpu", count=4, cores=8), gs.NodeType(name="gpu", cores=16)],
+    ...     partitions=[gs.Partition(number=0, nodes=["cpu"]), gs.Partition(number=1, nodes=["gpu"])],
+    ... )
+    >>> jobs = gs.synthesise("M3", jobs=50, seed=1)
+    >>> jobs = replace(jobs, partition=np.arange(50) % 2)
+    >>> [(pool.processors, int(pool.jobs.sum())) for pool in pools_of(jobs, cluster)]
+    [(32, 25), (16, 25)]
+    """
+    if not cluster.partitions:
+        return [Pool(np.ones(len(workload), np.bool_), cluster.processors, ())]
+    cores = {name: kind.cores for kind in cluster.node_types for name in kind.nodes}
+    named = {kind.name: kind.nodes for kind in cluster.node_types}
+    found: list[tuple[set[str], tuple[Partition, ...]]] = []
+    for partition in cluster.partitions:
+        nodes = {node for name in partition.nodes for node in named.get(name, [name])} or set(cores)
+        shared = [pool for pool in found if pool[0] & nodes]
+        found = [pool for pool in found if not pool[0] & nodes]
+        members = [member for _, own in shared for member in own]
+        found.append((nodes.union(*(own for own, _ in shared)), (*members, partition)))
+    asked = getattr(workload, cluster.partition_of)
+    known = np.isin(asked, [partition.number for partition in cluster.partitions])
+    asked = np.where(known, asked, cluster.partitions[0].number)
+    return [
+        Pool(
+            np.isin(asked, [member.number for member in members]),
+            sum(cores[node] for node in nodes),
+            members,
+        )
+        for nodes, members in found
+    ]

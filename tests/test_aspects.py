@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
 import gridsched as gs
-from gridsched.aspects import ASPECTS, aspects_of, without
+from gridsched.aspects import ASPECTS, aspects_of, pools_of, without
 from gridsched.cli import options
 from gridsched.comparison import EVERYTHING, FATES, compare, fates_of, left_aside, what_each_changes
 from gridsched.errors import ConfigurationError
@@ -179,3 +180,27 @@ def test_what_is_used_is_not_left_aside() -> None:
     assert {"partitions", "memory, GPUs", "nodes", "outages"} <= set(pool)
     assert "request GPUs" in pool["memory, GPUs"]
     assert "request memory" in pool["memory, GPUs"]
+
+
+@pytest.mark.random_cases(5)
+def test_pools_are_partitions_that_share_nodes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = [gs.NodeType(name=name, count=2, cores=int(rng.integers(1, 9))) for name in "abcdef"]
+    chosen = [rng.choice(["a", "b", "c0", "d", "e", "f1"], rng.integers(1, 3)).tolist() for _ in range(5)]
+    partitions = [gs.Partition(number=number, nodes=nodes) for number, nodes in enumerate(chosen)]
+    cluster = gs.Cluster(nodes=kinds, partitions=partitions)
+    jobs = replace(gs.synthesise("M3", jobs=40, seed=1), partition=np.arange(40) % 7)
+    graph = nx.Graph(
+        [(number, f"{node}{k}"[:2]) for number in range(5) for node in chosen[number] for k in "01"]
+    )
+    expected = []
+    for part in nx.connected_components(graph):
+        mine = {number for number in part if isinstance(number, int)}
+        cores = sum(kind.cores for kind in kinds for node in kind.nodes if node in part)
+        number = np.where(jobs.partition < 5, jobs.partition, 0)
+        expected.append((sorted(mine), cores, np.isin(number, list(mine)).tolist()))
+    found = [
+        (sorted(each.number for each in pool.partitions), pool.processors, pool.jobs.tolist())
+        for pool in pools_of(jobs, cluster)
+    ]
+    assert sorted(found) == sorted(expected)

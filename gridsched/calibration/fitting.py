@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.calibration.layers import LAYERS, STARTED, Calibration, layer_of, simulated_waits
+from gridsched.calibration.layers import LAYERS, STARTED, Calibration, drawn, layer_of, simulated_waits
 from gridsched.calibration.measures import explained, loss_of
 from gridsched.calibration.site import Fold, LoggedSite
 
@@ -176,17 +176,17 @@ def tried(
         Of what is drawn.
     """
     rng = np.random.default_rng([seed, len(base.calibration), *map(ord, layer)])
-    drawn = [LAYERS[layer].draw(site.learnt(half), rng) for _ in range(effort.drawn)]
-    made = [{**base.calibration, **each} for each in drawn if each]
+    parameters = [drawn(site, layer, site.learnt(half), rng) for _ in range(effort.drawn)]
+    made = [{**base.calibration, **each} for each in parameters if each]
     if not made:
         return Trial(layer, -np.inf, [])
     folds = site.folds(half)
     little = best_of([_on(site, each, folds[:1]) for each in made])[: effort.kept]
     fitted = [evaluated(site, each.calibration, half) for each in little]
     own = {name for each in made for name in each if layer_of(name) == layer}
-    for parameters in (own, {name for each in made for name in each}):
+    for names in (own, {name for each in made for name in each}):
         best = [each.calibration for each in best_of(fitted)[: max(1, effort.kept // 2)]]
-        varied = [_varied(best[int(rng.integers(len(best)))], parameters, rng) for _ in range(effort.varied)]
+        varied = [_varied(best[int(rng.integers(len(best)))], names, rng) for _ in range(effort.varied)]
         fitted = best_of([*fitted, *(evaluated(site, each, half) for each in varied)])
     return Trial(layer, gain(base, fitted), fitted)
 

@@ -4,6 +4,10 @@ A pass goes through the waiting jobs in order of their score. A job that a share
 for long jobs or an announced outage keep from starting is passed over and holds up nobody. The first that
 lacks processors has a reservation, as in EASY. Without any of this it is EASY of
 `gridsched.engine.static_order`, start by start.
+
+Under conservative backfilling every job that nothing keeps from starting has a place in a plan that is kept
+between passes, as in `gridsched.engine.passes`. The plan is made anew when a job outruns its estimate, and
+when processors come, go, or are announced to go.
 """
 
 from __future__ import annotations
@@ -12,14 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap
+from gridsched.engine import heap, profile
 from gridsched.engine.jit import inline, jit
 from gridsched.engine.overrun import expected_end
-from gridsched.engine.records import ENTRY, FOREVER
+from gridsched.engine.records import ENTRY, FOREVER, STEP
 
 NONE = 0
 FIRST_FIT = 1
 EASY = 2
+SHORTEST_FIRST = 3
+"""EASY that tries the jobs behind the reservation by their estimates."""
+CONSERVATIVE = 4
 
 _HOUR = 3600
 _WEEK = 168
@@ -54,7 +61,7 @@ class SiteRules(NamedTuple):
 class Numbers(NamedTuple):
     """What else a replay depends on."""
 
-    backfilling: int  # NONE, FIRST_FIT or EASY
+    backfilling: int  # NONE, FIRST_FIT, EASY, SHORTEST_FIRST or CONSERVATIVE
     age: float  # weight of the hours that a job waited
     expansion: float  # weight of wait / estimate
     fair: float  # hours that a user loses who had all processors
@@ -76,10 +83,16 @@ class _State(NamedTuple):
     user_processors: Any
     queue_processors: Any
     used: Any  # float64[users], processor-seconds that count
-    now: Any  # int64[10], by the numbers below
+    shortest: Any  # ENTRY[...], heap of the places of waiting jobs by estimate
+    plan: Any  # int64[n], planned starts; FOREVER for jobs without a place
+    steps: Any  # STEP[...], what is free beside running jobs and plans
+    now: Any  # int64[13], by the numbers below
 
 
 _RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY, _LONG = range(10)
+_PLANNED, _EARLY, _KNOWN = range(10, 13)
+"""Next planned start; whether a job ended before it was expected to; what of outages the plan counts with, -1
+where it has to be made anew."""
 
 
 def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = None) -> Any:
@@ -100,6 +113,7 @@ def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = Non
     users = int(jobs.user.max(initial=0)) + 1 if used is None else len(used)
     running = int(np.count_nonzero(jobs.begun >= 0))
     most = int(min(count, max(1, rules.capacity.max()) + running)) + 1
+    planned = numbers.backfilling == CONSERVATIVE
     state = _State(
         starts=np.full(count, -1, np.int64),
         ends=np.empty(most + 1, ENTRY),
@@ -110,7 +124,10 @@ def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = Non
         user_processors=np.zeros(users, np.int64),
         queue_processors=np.zeros(len(rules.queue_processors), np.int64),
         used=np.zeros(users, np.float64) if used is None else used.astype(np.float64),
-        now=np.zeros(10, np.int64),
+        shortest=np.empty(count if numbers.backfilling == SHORTEST_FIRST else 0, ENTRY),
+        plan=np.full(count if planned else 0, FOREVER, np.int64),
+        steps=np.empty(2 * (count + most) + 8 if planned else 0, STEP),
+        now=np.zeros(13, np.int64),
     )
     hourly = bool((rules.long_processors < FOREVER).any())
     if count > running:
@@ -124,6 +141,7 @@ def _replay(
 ) -> None:
     now = s.now
     now[_ARRIVAL] = running
+    now[_PLANNED] = FOREVER
     now[_COUNTED] = jobs.eligible[running]
     for j in range(running):
         _run(jobs, s, j, jobs.begun[j], expected_end(jobs.begun[j], jobs.estimate[j], 0, now[_COUNTED]))
@@ -135,11 +153,12 @@ def _replay(
         if numbers.fair != 0.0 and time - now[_COUNTED] >= _REFRESH:
             _count(numbers, s, time)
         while now[_ENDING] > 0 and s.ends[0]["key"] <= time:
-            _end(jobs, s)
+            _end(jobs, s, time)
         while now[_RUNNING] > 0 and s.expected[0] <= time:
             j = s.running[0]
             _forget(s, 0)
             _expect(jobs, s, expected_end(s.starts[j], jobs.estimate[j], 0, time + 1), j)
+            now[_KNOWN] = -1
         while now[_STEP] + 1 < len(rules.times) and rules.times[now[_STEP] + 1] <= time:
             now[_STEP] += 1
         while now[_ARRIVAL] < len(jobs.submit) and jobs.eligible[now[_ARRIVAL]] <= time:
@@ -150,11 +169,15 @@ def _replay(
         if now[_WAITING] > numbers.most:
             return
         now[_HOURLY] = ((time + numbers.week) // _HOUR + 1) * _HOUR - numbers.week
-        if now[_WAITING] == 0 or rules.capacity[now[_STEP]] <= now[_BUSY]:
+        planned = numbers.backfilling == CONSERVATIVE
+        if now[_WAITING] == 0 or (rules.capacity[now[_STEP]] <= now[_BUSY] and not planned):
             continue
         if changing:
             _sort(jobs, numbers, s, time)
-        _pass(jobs, rules, numbers, s, time)
+        if planned:
+            _plan_pass(jobs, rules, numbers, s, time)
+        else:
+            _pass(jobs, rules, numbers, s, time)
 
 
 @inline
@@ -167,6 +190,7 @@ def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State,
     if now[_ENDING] > 0:
         time = min(time, s.ends[0]["key"])
     if now[_WAITING] > 0:
+        time = min(time, now[_PLANNED])
         if now[_RUNNING] > 0:
             time = min(time, s.expected[0])
         if now[_STEP] + 1 < len(rules.times):
@@ -247,13 +271,15 @@ def _have(jobs: ReplayJobs, s: _State, j: int, sign: int) -> None:
 
 
 @inline
-def _end(jobs: ReplayJobs, s: _State) -> None:
+def _end(jobs: ReplayJobs, s: _State, time: int) -> None:
     """Let the first running job end."""
     j = s.ends[0]["job"]
     s.now[_ENDING] = heap.pop(s.ends, s.now[_ENDING])
     place = 0
     while s.running[place] != j:
         place += 1
+    if s.expected[place] > time:
+        s.now[_EARLY] = 1
     _forget(s, place)
     _have(jobs, s, j, -1)
 
@@ -279,25 +305,51 @@ def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, hour: int) -
 
 
 @inline
+def _next_outage(rules: SiteRules, numbers: Numbers, s: _State, time: int) -> int:
+    """Place of the outage that is known and begins next, -1 if there is none."""
+    following = s.now[_STEP] + 1
+    if (
+        following < len(rules.times)
+        and rules.times[following] <= time + numbers.notice
+        and rules.capacity[following] < rules.capacity[s.now[_STEP]]
+    ):
+        return following
+    return -1
+
+
+@inline
+def _drop_started(s: _State) -> None:
+    """Keep the jobs that still wait, in their order."""
+    kept = 0
+    for place in range(s.now[_WAITING]):
+        s.waiting[kept], s.keys[kept] = s.waiting[place], s.keys[place]
+        kept += int(s.starts[s.waiting[kept]] < 0)
+    s.now[_WAITING] = kept
+
+
+@inline
 def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time: int) -> None:
     """Start waiting jobs."""
     now = s.now
     free = rules.capacity[now[_STEP]] - now[_BUSY]
     hour = ((time + numbers.week) // _HOUR) % _WEEK
     outage, left = FOREVER, 0
-    following = now[_STEP] + 1
-    if (
-        following < len(rules.times)
-        and rules.times[following] <= time + numbers.notice
-        and rules.capacity[following] < rules.capacity[now[_STEP]]
-    ):
+    following = _next_outage(rules, numbers, s, time)
+    if following >= 0:
         outage, left = rules.times[following], rules.capacity[following]
         for k in range(now[_RUNNING]):
             if s.expected[k] > outage:
                 left -= jobs.processors[s.running[k]]
     shadow, extra, reserved = FOREVER, 0, False
-    kept = 0
-    for place in range(now[_WAITING]):
+    listed = 0
+    for turn in range(now[_WAITING]):
+        place = turn
+        if reserved and numbers.backfilling == SHORTEST_FIRST:
+            if listed == 0:
+                for k in range(turn, now[_WAITING]):
+                    listed = heap.push(s.shortest, listed, jobs.estimate[s.waiting[k]], k)
+            place = s.shortest[0]["job"]
+            listed = heap.pop(s.shortest, listed)
         j = s.waiting[place]
         size, end = jobs.processors[j], time + jobs.estimate[j]
         can = free > 0 and not (end > outage and size > left) and not _is_held(jobs, rules, s, j, hour)
@@ -307,7 +359,7 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
             can = False
             if numbers.backfilling == NONE:
                 free = 0
-            elif numbers.backfilling == EASY:
+            elif numbers.backfilling >= EASY:
                 reserved = True
                 extra = free
                 k = 0
@@ -326,8 +378,63 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
             if end > outage:
                 left -= size
             _run(jobs, s, j, time, end)
+    _drop_started(s)
+
+
+@inline
+def _place(jobs: ReplayJobs, s: _State, high: Any, time: int, j: int) -> Any:
+    """Give a waiting job the earliest place that is not later than the one it has; return the new `high`."""
+    size, length, old = jobs.processors[j], jobs.estimate[j], s.plan[j]
+    start = profile.earliest_fit(s.steps, 0, high, time, size, length, old)
+    if start < old:
+        if old < FOREVER:
+            high = profile.change(s.steps, 0, high, old, old + length, size)
+        high = profile.change(s.steps, 0, high, start, start + length, -size)
+        s.plan[j] = start
+    return high
+
+
+@inline
+def _plan_pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time: int) -> None:
+    """Repair the plan after what happened, place new jobs, start those that are due."""
+    now, steps = s.now, s.steps
+    hour = ((time + numbers.week) // _HOUR) % _WEEK
+    following = _next_outage(rules, numbers, s, time)
+    known = 2 * now[_STEP] + int(following >= 0)
+    broken = known != now[_KNOWN]
+    now[_KNOWN] = known
+    steps[0]["time"], steps[0]["free"] = time, rules.capacity[now[_STEP]] - now[_BUSY]
+    high = 1
+    for k in range(now[_RUNNING]):
+        free = steps[high - 1]["free"] + jobs.processors[s.running[k]]
+        if steps[high - 1]["time"] < s.expected[k]:
+            high += 1
+        steps[high - 1]["time"], steps[high - 1]["free"] = s.expected[k], free
+    if following >= 0:
+        until = rules.times[following + 1] if following + 1 < len(rules.times) else FOREVER
+        lost = rules.capacity[now[_STEP]] - rules.capacity[following]
+        high = profile.change(steps, 0, high, rules.times[following], until, -lost)
+    for place in range(now[_WAITING]):
+        j = s.waiting[place]
+        if broken or _is_held(jobs, rules, s, j, hour):
+            s.plan[j] = FOREVER
+        elif s.plan[j] < FOREVER:
+            end = s.plan[j] + jobs.estimate[j]
+            high = profile.change(steps, 0, high, s.plan[j], end, -jobs.processors[j])
+    for is_new in (False, True):
+        for place in range(now[_WAITING]):
+            j = s.waiting[place]
+            turn = (s.plan[j] == FOREVER) == is_new and (is_new or now[_EARLY] == 1)
+            if turn and not _is_held(jobs, rules, s, j, hour):
+                high = _place(jobs, s, high, time, j)
+    now[_EARLY] = 0
+    now[_PLANNED] = FOREVER
+    for place in range(now[_WAITING]):
+        j = s.waiting[place]
+        if s.plan[j] > time:
+            now[_PLANNED] = min(now[_PLANNED], s.plan[j])
+        elif _is_held(jobs, rules, s, j, hour):
+            s.plan[j] = FOREVER
         else:
-            s.waiting[kept] = j
-            s.keys[kept] = s.keys[place]
-            kept += 1
-    now[_WAITING] = kept
+            _run(jobs, s, j, time, time + jobs.estimate[j])
+    _drop_started(s)

@@ -25,6 +25,8 @@ from gridsched.calibration.site import (
 )
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ScheduleError
+from gridsched.policies.local import LocalPolicy
+from gridsched.simulation import simulate
 
 Calibration = Mapping[str, float]
 Integers = NDArray[np.int64]
@@ -137,6 +139,24 @@ LAYERS: dict[str, Layer] = {
 }
 """Layers by name."""
 
+ON_NODES = ("queues", "holds", "order")
+"""Those that a replay on nodes has; the others are about counted processors."""
+
+_COUNTED = ("queue_share", "expansion")
+"""Parameters of these that it does not have."""
+
+
+def layers_for(site: LoggedSite) -> tuple[str, ...]:
+    """Layers that can explain the waits of a site."""
+    return tuple(LAYERS) if site.on_nodes is None else ON_NODES
+
+
+def drawn(site: LoggedSite, layer: str, history: History, rng: Generator) -> dict[str, float]:
+    """Parameters of a layer of a site, drawn at random; none if it has none there."""
+    found = LAYERS[layer].draw(history, rng)
+    return {name: found[name] for name in found if site.on_nodes is None or name not in _COUNTED}
+
+
 PARAMETERS: dict[str, str] = {
     "apart": "queues",
     "priority": "queues",
@@ -200,6 +220,8 @@ ORDERS: dict[str, Replacement] = {
     "ff": Replacement(backfilling=kernel.FIRST_FIT),
     "easy": Replacement(),
     "sjf": Replacement(age=0.0, length=1.0, backfilling=kernel.NONE),
+    "sjbf": Replacement(backfilling=kernel.SHORTEST_FIRST),
+    "conservative": Replacement(backfilling=kernel.CONSERVATIVE),
     "lxf": Replacement(age=0.0, expansion=1.0),
     "lxwf": Replacement(age=0.02, expansion=1.0),
 }
@@ -272,6 +294,10 @@ def simulated_waits(
     most = usual if most is None else most
     numbers = _numbers(site, calibration, order, n if order is not None else most)
     score = _scores(site, calibration, order)
+    if site.on_nodes is not None:
+        start = _starts_on_nodes(site, numbers, score, chosen, eligible)
+        waits[chosen] = np.where(start >= 0, start - site.submit[chosen], -1)
+        return waits
     # those that run come first
     order_of = np.where(begun >= 0, -1, eligible)
     mine = chosen[np.argsort(order_of[chosen], kind="stable")]
@@ -292,6 +318,47 @@ def simulated_waits(
     start = kernel.replay(replayed, _rules(site, calibration, history), numbers, used)
     waits[mine] = np.where(start >= 0, start - site.submit[mine], -1)
     return waits
+
+
+_BACKFILLING: dict[int, Any] = {
+    kernel.NONE: {"backfilling": "none"},
+    kernel.FIRST_FIT: {"backfilling": "first_fit"},
+    kernel.EASY: {"backfilling": "easy"},
+    kernel.SHORTEST_FIRST: {"backfilling": "easy", "backfill_order": "shortest"},
+    kernel.CONSERVATIVE: {"backfilling": "conservative"},
+}
+
+
+def _as_ranked(group: Any) -> Any:
+    """Score of a job whose group is its place in the queue."""
+    return -group
+
+
+def _starts_on_nodes(
+    site: LoggedSite, numbers: kernel.Numbers, score: NDArray[np.float64], jobs: Integers, eligible: Integers
+) -> Integers:
+    """Starts of some jobs on the nodes of a site, by the engine; -1 for those that never start."""
+    assert site.on_nodes is not None
+    workload, cluster = site.on_nodes
+    turn = np.argsort(eligible[jobs], kind="stable")
+    mine = jobs[turn]
+    submit = eligible[mine]
+    if workload.gives_up_time is not None:
+        # who gives up does so whether or not anything holds the job
+        gives_up = workload.gives_up_time[mine]
+        submit = np.where(gives_up >= 0, np.minimum(submit, gives_up), submit)
+    order: Any = "lxwf" if numbers.age else "lxf"
+    if not numbers.expansion:
+        order = _as_ranked
+    place = np.unique(numbers.age * site.submit[mine] / _HOUR - score[mine], return_inverse=True)[1]
+    run = simulate(
+        workload.select(mine, submit_time=submit, group=place.reshape(-1)),
+        cluster,
+        LocalPolicy(order=order, **_BACKFILLING[numbers.backfilling]),
+    )
+    start = np.empty(len(jobs), np.int64)
+    start[turn] = run["start_time"].values
+    return start
 
 
 def verify_waits(site: LoggedSite, calibration: Calibration, waits: Integers, history: History) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.calibration.site import LoggedSite, doublings, kinds
+from gridsched.calibration.site import KINDS, LoggedSite, doublings, kinds
 
 RECENT = 20
 """A wait is drawn from those of so many like jobs that started last ..."""
@@ -24,7 +24,7 @@ def null_waits(site: LoggedSite, *, seed: int = 0) -> NDArray[np.float64]:
     rng = np.random.default_rng(seed)
     size, time = doublings(site.processors), kinds(site.estimate)
     whole = np.zeros(len(site), np.int64)
-    keys = [(site.queue * 64 + size) * 8 + time, site.queue * 64 + size, site.queue, whole]
+    keys = [(site.queue * 64 + size) * KINDS + time, site.queue * 64 + size, site.queue, whole]
     waits = np.full(len(site), -1.0)
     for key in keys:
         missing = np.flatnonzero(waits < 0).astype(np.int64)

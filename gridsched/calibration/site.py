@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
+from gridsched.platform import Cluster
 from gridsched.submission import runtime_estimates
 from gridsched.traces.cleaning import never_ran
 from gridsched.traces.outages import infer_outages
@@ -56,6 +57,8 @@ class LoggedSite:
         Seconds from Monday, 0 h local time, to time 0. Summer time is not followed.
     outages : int64[m, 3]
         Start, end and processors of the outages that the log shows.
+    on_nodes : (Workload, Cluster), optional
+        The jobs, and the cluster on whose nodes they are replayed; by default on one pool of processors.
     """
 
     name: str
@@ -70,6 +73,7 @@ class LoggedSite:
     recorded: Integers
     week: int
     outages: Integers
+    on_nodes: tuple[Workload, Cluster] | None = None
 
     def __len__(self) -> int:
         return len(self.submit)
@@ -144,28 +148,30 @@ class LoggedSite:
 
 def from_dataset(stored: xr.Dataset) -> LoggedSite:
     """Site that was stored."""
+    columns: dict[str, Any] = {name: stored[name].values.astype(np.int64) for name in _COLUMNS}
     return LoggedSite(
         name=str(stored.attrs["name"]),
         size=int(stored.attrs["size"]),
         week=int(stored.attrs["week"]),
         queue_numbers=stored["queue_number"].values.astype(np.int64),
         outages=stored["outage"].values.astype(np.int64).reshape(-1, 3),
-        **{name: stored[name].values.astype(np.int64) for name in _COLUMNS},
+        **columns,
     )
 
 
-def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -> LoggedSite:
+def site_of(workload: Workload, processors: int | Cluster, *, seen_outages: bool = True) -> LoggedSite:
     """Site of a clean workload.
 
     Parameters
     ----------
     workload : Workload
         Clean jobs in order of submission.
-    processors : int
-        Processors of the cluster.
+    processors : int or Cluster
+        Processors of the cluster; or the cluster itself, if jobs are to be replayed on its nodes.
     seen_outages : bool
         Whether to look for outages that the log shows, see `gridsched.traces.outages`. They are those of the
-        whole log, as an operator knows them; one counts only where at least two jobs waited at once.
+        whole log, as an operator knows them; one counts only where at least two jobs waited at once, and none
+        where jobs are replayed on nodes, whose events the cluster has.
 
     Raises
     ------
@@ -184,6 +190,9 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
             "leave out --calibrate"
         )
     queues, queue = np.unique(workload.queue, return_inverse=True)
+    on_nodes = None
+    if isinstance(processors, Cluster):
+        on_nodes, processors, seen_outages = (workload, processors), processors.processors, False
     spells = infer_outages(workload, processors) if seen_outages else []
     outages = [
         (spell.start, spell.end, processors if spell.idle else spell.processors)
@@ -203,6 +212,7 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
         recorded=recorded,
         week=_week(workload),
         outages=np.array(outages, np.int64).reshape(-1, 3),
+        on_nodes=on_nodes,
     )
 
 

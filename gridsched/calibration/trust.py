@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gridsched import inference
 from gridsched.calibration.fitting import USUAL, Effort, band, fit
-from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, judged, simulated_waits
+from gridsched.calibration.layers import ORDERS, Replacement, judged, layers_for, simulated_waits
 from gridsched.calibration.measures import EXPLAINED, Explained, explained, readings
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite
@@ -126,7 +126,7 @@ def trusted_changes(
     report : callable
         Called with a description of the current step.
     """
-    alike = band(fit(site, tuple(LAYERS), effort, seed=seed, report=report))
+    alike = band(fit(site, layers_for(site), effort, seed=seed, report=report))
     best = alike[0].calibration
     there = site.second & site.known
     tried = [simulated_waits(site, each.calibration) for each in alike]

@@ -23,7 +23,13 @@ NOT_CALIBRATED = (
     "Not calibrated: each policy alone, on the whole log. The difference of these waits from the recorded\n"
     "ones is not the effect of a policy: most of it has other causes, see above."
 )
-"""What stands before the tables that `compare` has without calibration."""
+"""What stands before the tables that `compare` has without calibration ..."""
+
+CONFIGURED = (
+    "Slurm as configured, and each policy on the same nodes, on the whole log. Intervals of the differences\n"
+    "include how far Slurm as configured is from the recorded waits."
+)
+"""... and where Slurm is simulated as configured."""
 
 FILES = {
     "calibration.csv": "change of the mean wait on the calibrated site, with its interval",
@@ -54,6 +60,7 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
         If nothing can be calibrated: one line that says why, and what would help.
     """
     from gridsched.aspects import aspects_of, without
+    from gridsched.calibration.layers import ORDERS
     from gridsched.calibration.site import site_of
     from gridsched.calibration.trust import calibrated_orders, trusted_changes
 
@@ -65,28 +72,37 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
     ):
         if getattr(options, name) != usual:
             raise ConfigurationError(f"--calibrate: not with --{name}; leave that out, or --calibrate")
-    orders = calibrated_orders([policy.name for policy in policies])
-    workload, cluster = without(
-        setting.workload, replace(setting.cluster, events=()), aspects_of(setting.workload, setting.cluster)
-    )
-    site = site_of(workload, cluster.processors)
+    named = [policy.name for policy in policies]
+    orders = calibrated_orders([name for name in named if name in ORDERS] or named)
+    workload, cluster = setting.workload, setting.cluster
+    if not cluster.nodes:
+        workload, cluster = without(workload, replace(cluster, events=()), aspects_of(workload, cluster))
+    elif any(limit.by == "group" for limit in cluster.limits):
+        raise ConfigurationError(
+            "--calibrate: not with limits of groups; leave them out with --without limits"
+        )
+    site = site_of(workload, cluster if cluster.nodes else cluster.processors)
     with progress("calibrating") as report:
         return trusted_changes(site, orders, user=workload.user, report=report)
 
 
 def left_out(setting: Setting) -> str:
-    """What a calibration leaves out of what is simulated, with the blank before it."""
+    """What a calibration takes into account or leaves out of what is simulated, to go on with."""
     from gridsched.aspects import aspects_of
 
     used = ", ".join(aspects_of(setting.workload, setting.cluster))
-    pool = f"on one pool of {setting.cluster.processors:,} processors"
-    return f" {pool}, without {used}" if used else ""
+    if setting.cluster.nodes:
+        return f", with {used}"
+    return f" on one pool of {setting.cluster.processors:,} processors, without {used}" if used else ""
 
 
-def blocks(trusted: Trusted, log: Log, setting: Setting, times: Times) -> list[Any]:
+def blocks(
+    trusted: Trusted, log: Log, setting: Setting, policies: Sequence[LocalPolicy], times: Times
+) -> list[Any]:
     """What is printed of a calibration, before anything else is compared."""
     from gridsched.calibration.measures import EXPLAINED
 
+    others = [policy.name for policy in policies if policy.name not in set(trusted.changes["policy"])]
     is_told = trusted.headline == EXPLAINED
     return [
         f"Recorded waits of the second half of the log are {trusted.headline} by a present policy that\n"
@@ -103,6 +119,7 @@ def blocks(trusted: Trusted, log: Log, setting: Setting, times: Times) -> list[A
         "The present policy is EASY on requested times and all processors"
         + (", except that" if trusted.layers else "; no layer of the calibration explains more."),
         *([facts_table(trusted.layers)] if trusted.layers else []),
+        *([f"Not on the calibrated site: {', '.join(others)}."] if others else []),
         "Change if each policy replaces order and backfilling, and the rest stays. "
         + (_interval(trusted) if is_told else _no_answer()),
         _answers(trusted, times, is_told=is_told),

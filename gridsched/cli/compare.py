@@ -113,7 +113,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.calibrate:
         try:
             trusted = calibrated.calibrate(setting, policies, options)
-            told = calibrated.blocks(trusted, log, setting, times)
+            told = calibrated.blocks(trusted, log, setting, policies, times)
         except WorkloadError as error:
             told = [f"Cannot be calibrated: {error}.", "What was simulated without a calibration:"]
         print()
@@ -127,7 +127,7 @@ def _compare(options: argparse.Namespace) -> None:
     aside = left_aside(setting.workload, log.accounting, setting.cluster)
     aside = told_of(sites, aside, setting, options) if sites else aside
     print_blocks(
-        *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
+        *([] if trusted is None else [calibrated.CONFIGURED if sites else calibrated.NOT_CALIBRATED]),
         _schemes(compared, times, "configuration" if sites else "policy"),
         _explanation(compared, is_calibrated=options.calibrate),
         *_fates(compared),

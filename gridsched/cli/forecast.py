@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
@@ -33,13 +34,15 @@ from gridsched.cli.printing import (
     table,
 )
 from gridsched.cli.runs import named_policies, prepared, run_policy
-from gridsched.cli.sites import add_site_file, use_site
+from gridsched.cli.sites import add_site_file, configured, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from gridsched.aspects import Pool
+    from gridsched.cli.clusters import Setting
     from gridsched.forecasting.calibrated import CalibratedPolicy
     from gridsched.forecasting.history import MethodName
     from gridsched.forecasting.snapshot import Snapshot, Timeline
@@ -135,22 +138,26 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=_forecast)
 
 
-def _of_site(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Take queue, history and processors from the files of a site; what of it does not count here."""
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """What is forecast by itself: a cluster, or partitions that share no node with others."""
+
+    state: Timeline | Snapshot
+    now: int | None = None
+    log: Log | None = None
+    workload: Workload | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    names: str = ""
+    on_nodes: bool = False
+
+
+def _of_site(options: argparse.Namespace) -> None:
+    """Take queue and history from the files of a site."""
     whole = options.trace is None
     use_site(options)
     queue = getattr(options, "squeue", None)
     if whole and queue is not None:
         options.trace, options.history = str(queue), options.history or options.trace
-    if options.slurm_conf is None or options.processors is not None:
-        return []
-    import gridsched as gs
-
-    cluster = gs.read_slurm_site(options.slurm_conf).cluster
-    if cluster is None:
-        return []
-    options.processors = cluster.processors
-    return [("left out", "nodes, partitions and priorities of Slurm: one pool of processors here")]
 
 
 def _forecast(options: argparse.Namespace) -> None:
@@ -158,46 +165,81 @@ def _forecast(options: argparse.Namespace) -> None:
     from gridsched.forecasting.queues import is_queue
     from gridsched.warming import usable_cores
 
-    left = _of_site(options)
+    _of_site(options)
     if options.score:
         _score(options)
         return
     local = _one_policy(options)
-    policy: LocalPolicy | CalibratedPolicy = local
-    state: Timeline | Snapshot
-    now: int | None = None
-    log: Log | None = None
-    workload: Workload | None = None
-    notes: dict[str, str] = {}
-    if is_queue(find_trace(options.trace)):
-        _check_queue(options)
-        if options.history is None:
-            state = _lone_queue(options)
-        else:
-            state, log, workload, now, notes = _continued(options)
+    if not is_queue(find_trace(options.trace)):
+        parts = _past(options, local)
+    elif options.history is not None:
+        parts = _continued(options)
     else:
-        state, log, workload = _past(options, local)
-        now = _time(options.at, workload)
-        _check_time(now, state, workload)
-    if options.calibrate and workload is not None:
-        policy = _calibrated(options, workload, state.processors, now)
-    with progress("learning from earlier forecasts" if options.adjust != 0 else "simulating futures"):
-        told = forecast(
-            state,
-            now,
-            policy=policy,
-            within=options.within,
-            futures=options.futures,
-            adjust=options.adjust,
-            seed=options.seed,
-            threads=usable_cores(),
-        )
-    facts = [
-        *_facts(told, workload, notes | _about_size(told, state), options),
-        *_aside(state, workload),
-        *left,
+        parts = [_lone_queue(options)]
+    asked = _asked(parts, options)
+    for number, part in enumerate(asked):
+        policy: LocalPolicy | CalibratedPolicy = local
+        if options.calibrate and part.workload is not None:
+            policy = _calibrated(options, part.workload, part.state.processors, part.now)
+        with progress("learning from earlier forecasts" if options.adjust != 0 else "simulating futures"):
+            told = forecast(
+                part.state,
+                part.now,
+                policy=policy,
+                within=options.within,
+                futures=options.futures,
+                adjust=options.adjust,
+                seed=options.seed,
+                threads=usable_cores(),
+            )
+        notes = part.notes | _about_size(told, part.state)
+        facts = [*_facts(told, part.workload, notes, options), *_aside(part)]
+        head = [f"{_heading(part)}:"] if part.names else []
+        if number:
+            print()
+        print_blocks(*head, facts_table(facts), *_starts(_chosen(told, options), part.log, options))
+    idle = [part.names for part in parts if part not in asked and not options.job]
+    if idle:
+        print()
+        print_blocks(f"No job waits in {', '.join(idle)}.")
+
+
+def _heading(part: _Part) -> str:
+    return f"Partition{'s' if ', ' in part.names else ''} {part.names}"
+
+
+def _asked(parts: Sequence[_Part], options: argparse.Namespace) -> list[_Part]:
+    """Parts in which somebody waits, or the jobs that are asked for do; the first one if nobody does."""
+    from gridsched.forecasting.snapshot import Snapshot
+
+    waiting = []
+    for part in parts:
+        state = part.state
+        if not isinstance(state, Snapshot):
+            assert part.now is not None
+            state = state.at(part.now)
+        waiting.append(set(state.past["number"][state.waiting].tolist()))
+    everyone = set[int]().union(*waiting)
+    for number in options.job or ():
+        if number not in everyone:
+            raise ConfigurationError(
+                f"--job {number}: is not among those that wait then, {jobs(len(everyone))}"
+            )
+    wanted = everyone.intersection(options.job or everyone)
+    return [part for part, own in zip(parts, waiting, strict=True) if own & wanted] or list(parts[:1])
+
+
+def _by_pools(setting: Setting, log: Log) -> list[tuple[str, Pool]]:
+    """Partitions that share nodes, and what they have; one without a name where there is one only."""
+    from gridsched.aspects import pools_of
+
+    column = setting.cluster.partition_of
+    found = [
+        (", ".join(each.name or log.name(column, each.number) for each in pool.partitions), pool)
+        for pool in pools_of(setting.workload, setting.cluster)
+        if pool.jobs.any()
     ]
-    print_blocks(facts_table(facts), *_starts(_chosen(told, options), log, options))
+    return found if len(found) > 1 else [("", pool) for _, pool in found]
 
 
 def _one_policy(options: argparse.Namespace) -> LocalPolicy:
@@ -210,12 +252,7 @@ def _one_policy(options: argparse.Namespace) -> LocalPolicy:
 
 def _score(options: argparse.Namespace) -> None:
     """Forecast the past of a log, and print how good the forecasts of its second half were."""
-    from gridsched.forecasting.history import make_forecasts
-    from gridsched.forecasting.judging import judge, second_half
-    from gridsched.forecasting.present import FUTURES, INSTANTS, JOBS
     from gridsched.forecasting.queues import is_queue
-    from gridsched.policies.local import Conventions
-    from gridsched.warming import usable_cores
 
     if is_queue(find_trace(options.trace)):
         raise ConfigurationError(f"{options.trace}: --score is for logs; give the log of the cluster")
@@ -223,8 +260,25 @@ def _score(options: argparse.Namespace) -> None:
         if given:
             raise ConfigurationError(f"--score: not with {option}; leave that out, or --score")
     local = _one_policy(options)
+    for number, part in enumerate(_past(options, local)):
+        if number:
+            print()
+        _score_of(part, local, options)
+
+
+def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> None:
+    """Score the forecasts of one part."""
+    from gridsched.forecasting.history import make_forecasts
+    from gridsched.forecasting.judging import judge, second_half
+    from gridsched.forecasting.present import FUTURES, INSTANTS, JOBS
+    from gridsched.forecasting.snapshot import Timeline
+    from gridsched.policies.local import Conventions
+    from gridsched.warming import usable_cores
+
     policy: LocalPolicy | CalibratedPolicy = local
-    timeline, _, workload = _past(options, local)
+    timeline, workload = part.state, part.workload
+    assert isinstance(timeline, Timeline)
+    assert workload is not None
     if options.calibrate:
         policy = _calibrated(options, workload, timeline.processors, None)
     with progress("forecasting the past"):
@@ -250,7 +304,8 @@ def _score(options: argparse.Namespace) -> None:
         ("policy", policy.name),
         ("known before", f"{int((made.now < second_half(made)).sum()):,} forecasts of the first half"),
     ]
-    print_blocks(facts_table(facts), _scores(judged, Times(options.human)))
+    head = [f"{_heading(part)}:"] if part.names else []
+    print_blocks(*head, facts_table(facts), _scores(judged, Times(options.human)))
 
 
 def _scores(judged: pd.DataFrame, times: Times) -> Any:
@@ -285,21 +340,35 @@ def _share(value: float, whole: float) -> str:
     return f"{value / whole:.0%}" if math.isfinite(value) and whole > 0 else UNKNOWN_TEXT
 
 
-def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, Log, Workload]:
+def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     """What happened according to a log, or in the simulation of it."""
     from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
+    from gridsched.platform import Cluster
 
     if options.history is not None:
         raise ConfigurationError(f"--history: {options.trace} is a log and no queue; leave it out")
     if options.at is None and not options.score:
         raise ConfigurationError("--at: give a time of the log, or --score to score forecasts of all of it")
     log = read_log(options)
-    setting = prepared(log, options)
-    if options.simulated:
-        with progress(f"simulating {policy.name}"):
-            run = run_policy(setting.workload, setting.cluster, policy, options)
-        return timeline_of_run(run), log, setting.workload
-    return recorded_timeline(setting.workload, setting.cluster.processors), log, setting.workload
+    setting = prepared(log, options, configured(options, log))
+    now = None if options.at is None else _time(options.at, setting.workload)
+    parts, timelines = [], []
+    for names, pool in _by_pools(setting, log):
+        workload = setting.workload.select(pool.jobs)
+        if options.simulated:
+            cluster = setting.cluster
+            if names or cluster.nodes:
+                cluster = Cluster(processors=pool.processors, name=workload.name)
+            with progress(f"simulating {policy.name}"):
+                state = timeline_of_run(run_policy(workload, cluster, policy, options))
+        else:
+            state = recorded_timeline(workload, pool.processors)
+        timelines.append(state)
+        on_nodes = bool(setting.cluster.nodes)
+        parts.append(_Part(state=state, now=now, log=log, workload=workload, names=names, on_nodes=on_nodes))
+    if now is not None:
+        _check_time(now, timelines, setting.workload)
+    return parts
 
 
 def _calibrated(
@@ -318,18 +387,9 @@ def _calibrated(
         return calibrate(workload, processors, now=now, seed=options.seed, report=report)
 
 
-def _check_queue(options: argparse.Namespace) -> None:
-    """Refuse what makes no sense of a queue in a file."""
-    if options.processors is None:
-        raise ConfigurationError(
-            f"{options.trace}: --processors: give the processors of the cluster; a queue has no such number"
-        )
-    if options.simulated:
-        raise ConfigurationError(f"{options.trace}: --simulated is for logs; leave it out for a queue")
-
-
-def _lone_queue(options: argparse.Namespace) -> Snapshot:
+def _lone_queue(options: argparse.Namespace) -> _Part:
     """A queue from a file, of which nothing is known before."""
+    import gridsched as gs
     from gridsched.forecasting.queues import read_queue
 
     for option, given in (
@@ -341,30 +401,84 @@ def _lone_queue(options: argparse.Namespace) -> Snapshot:
             raise ConfigurationError(
                 f"{options.trace}: {option} is for logs; give one with --history, or leave it out"
             )
-    return read_queue(options.trace, options.processors, partitions=_partitions(options))
+    cluster = None if options.slurm_conf is None else gs.read_slurm_site(options.slurm_conf).cluster
+    processors = _size(options, None if cluster is None else cluster.processors)
+    return _Part(state=read_queue(options.trace, processors, partitions=_partitions(options)))
 
 
-def _continued(
-    options: argparse.Namespace,
-) -> tuple[Timeline, Log, Workload, int, dict[str, str]]:
-    """A queue from a file behind the log of what was before; now, and what there is to say of facts."""
-    from gridsched.forecasting.queues import continue_log
+def _size(options: argparse.Namespace, known: int | None) -> int:
+    """Processors for a queue in a file, of which more is known where nodes are."""
+    if options.simulated:
+        raise ConfigurationError(f"{options.trace}: --simulated is for logs; leave it out for a queue")
+    size: int | None = options.processors or known
+    if size is None:
+        raise ConfigurationError(
+            f"{options.trace}: --processors: give the processors of the cluster; a queue has no such number"
+        )
+    return size
+
+
+def _continued(options: argparse.Namespace) -> list[_Part]:
+    """A queue from a file behind the log of what was before, and what there is to say of facts."""
+    from gridsched.forecasting.queues import ELSEWHERE, continue_log, partitions_in
     from gridsched.forecasting.snapshot import recorded_timeline
+    from gridsched.workloads.table import add_counts
 
     log = read_log(argparse.Namespace(**{**vars(options), "trace": options.history}))
-    history = prepared(log, options).workload
-    last = recorded_timeline(history, options.processors).last_end
+    setting = prepared(log, options, configured(options, log))
+    history = setting.workload
+    size = _size(options, setting.cluster.processors if setting.cluster.nodes else None)
+    last = recorded_timeline(history, size).last_end
     now = last if options.at is None else _time(options.at, history)
-    workload = continue_log(
-        history, options.trace, options.processors, now=now, names=log.names, partitions=_partitions(options)
-    )
     notes = {}
     if options.at is None:
         notes["time"] = "the last end in the history; give the time of the queue with --at"
     if now - last > _LONG_GAP:
         days = f"{(now - last) / 86400:,.1f} days before the queue"
         notes["history"] = f"it ends {days}: arrivals are drawn as if none came in between"
-    return recorded_timeline(workload, options.processors), log, workload, now, notes
+    pools = _by_pools(setting, log)
+    rows, given = partitions_in(find_trace(options.trace)), _partitions(options)
+    column = setting.cluster.partition_of
+    known = {each.name or log.name(column, each.number) for each in setting.cluster.partitions}
+    parts: list[_Part] = []
+    for names, pool in pools:
+        # jobs of partitions that nobody knows are in the first pool, as those of the history are
+        others = [] if parts else [name for name in rows if not known.intersection(name.split(","))]
+        own = [*names.split(", "), *others] if names else []
+        workload = continue_log(
+            history.select(pool.jobs),
+            options.trace,
+            pool.processors if setting.cluster.nodes else size,
+            now=now,
+            names=log.names,
+            partitions=[name for name in own if not given or name in given] or given,
+        )
+        if names and not given:
+            elsewhere = {} if parts else {_NO_HISTORY: sum(rows[name] for name in known - _named(pools))}
+            kept = {why: count for why, count in workload.left_out.items() if why != ELSEWHERE}
+            workload = replace(workload, left_out=add_counts(kept, elsewhere))
+        state = recorded_timeline(workload, pool.processors if setting.cluster.nodes else size)
+        on_nodes = bool(setting.cluster.nodes)
+        parts.append(
+            _Part(
+                state=state,
+                now=now,
+                log=log,
+                workload=workload,
+                notes=notes,
+                names=names,
+                on_nodes=on_nodes,
+            )
+        )
+    return parts
+
+
+_NO_HISTORY = "in a partition without history"
+
+
+def _named(pools: Sequence[tuple[str, Pool]]) -> set[str]:
+    """All partitions of some pools."""
+    return {name for names, _ in pools for name in names.split(", ")}
 
 
 _LONG_GAP = 86400
@@ -376,10 +490,15 @@ def _partitions(options: argparse.Namespace) -> list[str]:
     return [] if options.partition is None else [name.strip() for name in options.partition.split(",")]
 
 
-def _aside(state: Timeline | Snapshot, workload: Workload | None) -> list[tuple[str, str]]:
+def _aside(part: _Part) -> list[tuple[str, str]]:
     """Jobs that were left out or changed, of a log and of a queue."""
-    of_log = [] if workload is None else counts(workload)
-    return [*of_log, *counts_of(state.left_out, getattr(state, "repaired", {}))]
+    of_log = [] if part.workload is None else counts(part.workload)
+    counted = [("left out", _COUNTED)] if part.on_nodes else []
+    return [*of_log, *counts_of(part.state.left_out, getattr(part.state, "repaired", {})), *counted]
+
+
+_COUNTED = "nodes, memory, GPUs, priorities and limits: processors are counted"
+"""What futures leave out of a cluster whose nodes are known."""
 
 
 def _about_size(told: xr.Dataset, state: Timeline | Snapshot) -> dict[str, str]:
@@ -398,9 +517,10 @@ def _time(text: str, workload: Workload) -> int:
     return seconds_on_clock(text, "--at", workload.unix_start_time, zone_or_utc(workload))
 
 
-def _check_time(now: int, timeline: Timeline, workload: Workload) -> None:
+def _check_time(now: int, timelines: Sequence[Timeline], workload: Workload) -> None:
     """Refuse a time at which nobody has come yet, or all are gone."""
-    first, last = int(timeline.jobs["submit"][0]), timeline.last_end
+    first = min(int(timeline.jobs["submit"][0]) for timeline in timelines)
+    last = max(timeline.last_end for timeline in timelines)
     if not first <= now <= last:
         raise ConfigurationError(
             f"--at: {moment(workload, now)} is not within the log; its first job is submitted at "
@@ -410,17 +530,11 @@ def _check_time(now: int, timeline: Timeline, workload: Workload) -> None:
 
 def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
     """The jobs that are asked for."""
-    if options.job is None:
-        return told
     import numpy as np
 
-    numbers = told["job_number"].to_numpy()
-    for number in options.job:
-        if number not in numbers:
-            raise ConfigurationError(
-                f"--job {number}: is not among those that wait then, {jobs(len(numbers))}"
-            )
-    return told.isel(job=np.flatnonzero(np.isin(numbers, options.job)))
+    if options.job is None:
+        return told
+    return told.isel(job=np.flatnonzero(np.isin(told["job_number"].to_numpy(), options.job)))
 
 
 def _facts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,7 +60,7 @@ _NOT_ELIGIBLE = {
     "jobarraytasklimit": _BEYOND,
 }
 """Reasons of squeue for which a job cannot start whatever is free, without blanks, and their names here."""
-_ELSEWHERE = "in another partition of the queue"
+ELSEWHERE = "in another partition of the queue"
 _MOST_TASKS = 1_000_000
 _TASKS = re.compile(r"(\d{1,18})_\[([\d,:.-]+)(?:%(\d{1,9}))?\]", re.ASCII)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
@@ -378,7 +379,7 @@ def _rows(
                     "submit_time", "give a date of the history's clock like 2024-05-01T10:00:00"
                 ) from None
             if submitted < 0:
-                raise refused("submit_time", "that is later than now; say what time it is")
+                raise refused("submit_time", "that is later than now; give the time of the queue (--at)")
             ago = max(ago, submitted)
         size = _whole(value("processors"))
         if not size:
@@ -395,14 +396,14 @@ def _rows(
             row[name] = labels[name].number(value(name)) if name in columns else -1
         told = {key: str(value(key)).strip().lower() for key in ("reason", "priority") if key in columns}
         if partitions and not set(str(value("partition")).strip().split(",")) & set(partitions):
-            why[place] = _ELSEWHERE
+            why[place] = ELSEWHERE
         elif not runs:
             reason = re.sub(r"[\s()_]", "", told.get("reason", ""))
             why[place] = _NOT_ELIGIBLE.get(reason, _HELD if _is_zero(told.get("priority", "")) else "")
             tasks[place], most[place] = _array_tasks(str(value("job")).strip())
             if tasks[place] > _MOST_TASKS:
                 raise refused("job", f"give at most {_MOST_TASKS:,} tasks in a row")
-    waits, there = rows["start"] == _WAITS, np.flatnonzero(why != _ELSEWHERE)
+    waits, there = rows["start"] == _WAITS, np.flatnonzero(why != ELSEWHERE)
     identifiers = table[columns["job"]].astype(str).str.strip()
     why[there[_listed_before(identifiers.iloc[there], waits[there])]] = "listed twice in the queue"
     keep = why == ""
@@ -520,6 +521,13 @@ class _Labels:
         return (
             self._strangers.setdefault(text, _STRANGER - len(self._strangers)) if number is None else number
         )
+
+
+def partitions_in(path: Path) -> Counter[str]:
+    """Rows of each partition, or list of them, that a queue in a file names; none without such a column."""
+    table = _read(path)
+    column = _columns(table, str(path)).get("partition")
+    return Counter() if column is None else Counter(table[column].str.strip())
 
 
 def is_queue(path: Path) -> bool:

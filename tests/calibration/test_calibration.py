@@ -336,5 +336,5 @@ def test_an_interval_without_width_is_not_stated(whole: LoggedSite) -> None:
 
 
 def test_a_calibrated_site_has_some_policies() -> None:
-    with pytest.raises(ConfigurationError, match=r"sjbf.*fcfs, ff, easy"):
-        calibrated_orders(["sjbf"])
+    with pytest.raises(ConfigurationError, match=r"creasy.*fcfs, ff, easy"):
+        calibrated_orders(["creasy"])

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import gridsched as gs
 from gridsched.calibration import kernel
 from gridsched.calibration.layers import ORDERS, simulated_waits
+from gridsched.calibration.site import site_of
 from gridsched.engine.records import FOREVER
 from tests.calibration.logs import log, site
 from tests.oracles import calibration as oracle
 
-NAMES = {"none": kernel.NONE, "first fit": kernel.FIRST_FIT, "easy": kernel.EASY}
+NAMES = {
+    "none": kernel.NONE,
+    "first fit": kernel.FIRST_FIT,
+    "easy": kernel.EASY,
+    "shortest first": kernel.SHORTEST_FIRST,
+    "conservative": kernel.CONSERVATIVE,
+}
 
 
 def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracle.Policy]:
@@ -103,6 +112,24 @@ def test_without_layers_policies_are_those_of_the_engine(policy: str) -> None:
     run = gs.simulate(jobs, 32, policy)
     waits = simulated_waits(site(jobs), {}, order=ORDERS[policy])
     assert waits.tolist() == (run["start_time"].values - jobs.submit_time).tolist()
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+def test_on_nodes_policies_are_those_of_the_engine(policy: str) -> None:
+    jobs = log(400, seed=3)
+    jobs = replace(jobs, partition=jobs.queue, requested_memory=np.full(400, 2**20))
+    nodes = [gs.NodeType(name=name, count=2, cores=8, memory=6 * 2**10) for name in "ab"]
+    partitions = [gs.Partition(number=1, nodes=["a"]), gs.Partition(number=2, nodes=["a", "b"])]
+    cluster = gs.Cluster(nodes=nodes, partitions=partitions)
+    run = gs.simulate(jobs, cluster, policy)
+    whole = site_of(jobs, cluster)
+    waits = simulated_waits(whole, {}, order=ORDERS[policy])
+    assert waits.tolist() == (run["start_time"].values - jobs.submit_time).tolist()
+    # a job that is held keeps its place in the order of submission
+    held = np.where(np.arange(400) == 4, 7200, 0)
+    late = simulated_waits(whole, {}, order=ORDERS[policy], held=held)
+    assert late[4] >= 7200
+    assert (late[:4] == waits[:4]).all()
 
 
 def without_limits(processors: int) -> kernel.SiteRules:

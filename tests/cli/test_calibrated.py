@@ -70,17 +70,15 @@ def test_where_waits_are_not_explained_nothing_is_told(
     assert told["change"].notna().all()
 
 
-def test_nodes_are_simulated_and_the_calibration_has_one_pool(
-    busy: Path, printed: Callable[..., str]
-) -> None:
+def test_a_site_of_nodes_is_calibrated_on_them(busy: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", busy, "--node-type", "4,16", "--calibrate")
-    assert "first on one pool of 64 processors, without nodes:" in text
+    assert "fitted on the first, with nodes:" in text
     assert row(text, "information used") == ["nodes"]
     assert row(text, "EASY") == row(printed("compare", busy, "--processors", 64, "--calibrate"), "EASY")
 
 
 def test_options_that_do_not_go_together_are_one_line(busy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "fcfs, ff, easy" in refusal(capsys, "compare", busy, "--policy", "sjbf", "--calibrate")
+    assert "fcfs, ff, easy" in refusal(capsys, "compare", busy, "--policy", "creasy", "--calibrate")
     assert "--kill" in refusal(capsys, "compare", busy, "--policy", "easy", "--kill", "--calibrate")
 
 

@@ -122,6 +122,33 @@ def test_a_forecast_of_the_queue_of_the_site(site: Path, printed: Callable[..., 
     assert row(past, "time")[:2] == ["2024-05-01", "10:20:00"]
 
 
+def test_partitions_on_nodes_of_their_own_are_forecast_by_themselves(
+    site: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    folder = site.parent / "files"
+    conf = CONF.replace("fat Nodes=n[1-2]", "fat Nodes=n[5-6]").replace("NodeName=n[1-4]", "NodeName=n[1-6]")
+    idle = "PartitionName=idle Nodes=n7\nNodeName=n7 CPUs=4\n"
+    (folder / "slurm_conf").write_text(conf + idle, encoding="utf-8")
+    header, *rows = QUEUE.splitlines()
+    names = ["batch", "fat", "fat", "other", "idle"]
+    rows += [rows[1].replace("91", number).replace("12", "2") for number in ("92", "93", "94")]
+    lines = [f"{header}|PARTITION", *(f"{line}|{name}" for line, name in zip(rows, names, strict=True))]
+    (folder / "squeue").write_text("\n".join(lines).replace("|12|", "|8|"), encoding="utf-8")
+    text = printed("forecast", "--site", site, "--futures", 5)
+    batch, fat = text.split("Partition fat:")
+    assert row(batch, "cluster")[:4] == ["8", "of", "16", "processors"]
+    assert row(batch, "93")[0] == "eve"  # whose partition nobody knows
+    assert row(batch, "left out: in a partition without history") == ["1"]
+    assert row(fat, "cluster")[:4] == ["0", "of", "8", "processors"]
+    assert {row(fat, job)[0] for job in ("91", "92")} == {"eve"}
+    one = printed("forecast", "--site", site, "--futures", 5, "--partition", "fat")
+    assert [row(one, job) for job in ("91", "92")] == [row(fat, job) for job in ("91", "92")]
+    assert "batch" not in printed("forecast", "--site", site, "--futures", 5, "--job", "92")
+    assert "--job 94: is not among those that wait then, 3 jobs" in mistake(
+        "forecast", "--site", site, "--job", "94"
+    )
+
+
 def test_the_check_says_what_is_read_and_what_the_rest_touches(
     site: Path, printed: Callable[..., str]
 ) -> None:
