@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine import bundles, cluster_state, counted, heap
+from gridsched.engine import bundles, cluster_state, counted, heap, profile
 from gridsched.engine.counted import CountedArrays, CountedOptions
 from gridsched.engine.jit import inline, jit
 from gridsched.engine.passes import scheduling_pass
@@ -37,7 +37,7 @@ def _room_to_run(processors: int) -> dict[str, Any]:
 
 def grow(c: CountedArrays, jobs: int) -> CountedArrays:
     """The same cluster with room for more jobs."""
-    wider = bundles.grow(c, {"jobs": jobs + 1, "steps": counted.steps_for(jobs)})
+    wider = bundles.grow(c, {"jobs": jobs + 1, "steps": profile.steps_for(jobs)})
     empty = allocate(1, jobs)
     for name in ("jobs", "labels", "queue_key", "order_key", "starts"):
         getattr(empty, name)[: len(c.jobs)] = getattr(c, name)
