@@ -80,10 +80,8 @@ def first_expected_end(c: Any) -> int:
 @inline
 def next_local_event(c: Any) -> int:
     """Time of the next end, outrun estimate or planned start."""
-    now = min(c.state[0]["planned"], first_expected_end(c))
-    if c.state[0]["ending"] > 0:
-        now = min(now, c.events[0]["key"])
-    return now
+    state = c.state[0]
+    return min(state["planned"], first_expected_end(c), heap.first_time(c.events, state["ending"]))
 
 
 @inline

@@ -39,6 +39,8 @@ from gridsched.engine.bundles import column
 from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import (
+    CONSERVATIVE,
+    EASY,
     ENTRY,
     FOREVER,
     JOB,
@@ -46,13 +48,8 @@ from gridsched.engine.records import (
     RUN,
     SCORED,
     STEP,
-    Backfilling,
 )
 from gridsched.engine.reference import by_reference
-
-_NONE = int(Backfilling.NONE)
-_EASY = int(Backfilling.EASY)
-_CONSERVATIVE = int(Backfilling.CONSERVATIVE)
 
 
 class StartPredictions(IntEnum):
@@ -60,6 +57,9 @@ class StartPredictions(IntEnum):
 
     EXACT = 0
     PLAN = 1
+
+
+EXACT, PLAN = map(int, StartPredictions)
 
 
 class Order(IntEnum):
@@ -72,12 +72,8 @@ class Order(IntEnum):
     SCORE = 4
 
 
-_PLAN = int(StartPredictions.PLAN)
-_FCFS = int(Order.FCFS)
-_SHORTEST = int(Order.SHORTEST)
-_SMALLEST = int(Order.SMALLEST)
-_AREA = int(Order.SMALLEST_AREA)
-_SCORE = int(Order.SCORE)
+FCFS, SHORTEST, SMALLEST, SMALLEST_AREA, SCORE = map(int, Order)
+
 
 CLUSTER = np.dtype(
     [
@@ -204,9 +200,9 @@ def allocate(
 
 def is_first_come(clusters: Any) -> Any:
     """Clusters that `first_come` can schedule."""
-    in_order = (clusters["queue_as_order"] != 0) | (clusters["backfill_order"] == _FCFS)
-    kept = (clusters["backfilling"] == _CONSERVATIVE) | (clusters["reservations"] > 1)
-    return (clusters["order"] == _FCFS) & in_order & ~kept
+    in_order = (clusters["queue_as_order"] != 0) | (clusters["backfill_order"] == FCFS)
+    kept = (clusters["backfilling"] == CONSERVATIVE) | (clusters["reservations"] > 1)
+    return (clusters["order"] == FCFS) & in_order & ~kept
 
 
 def _most_running(g: GridArrays) -> int:
@@ -219,7 +215,7 @@ def _allocate_local(g: GridArrays, request_labels: Any, room: int, predictions: 
     number, rows = len(g.requests), len(g.clusters) + 1
     most = _most_running(g)
     blocks, runs = running.allocate(most)
-    unwatched = (g.clusters["first_come"] == 0) & (g.clusters["backfilling"] < _EASY)
+    unwatched = (g.clusters["first_come"] == 0) & (g.clusters["backfilling"] < EASY)
     local = bundles.allocate(
         LocalArrays,
         {"entries": number, "two": 2, "rows": rows, "ends": most + 1, "runs": len(runs)} | _room(g, room),
@@ -238,21 +234,21 @@ def _allocate_local(g: GridArrays, request_labels: Any, room: int, predictions: 
 
 def _room(g: GridArrays, room: int) -> dict[str, int]:
     """Sizes of what so many jobs in each queue need; a prediction has one more, so does a heap."""
-    return {"room": room + 1, "steps": counted.steps_for(_most_running(g) + room)}
+    return {"room": room + 1, "steps": profile.steps_for(_most_running(g) + room)}
 
 
 def _allocate_start_predictions(
     g: GridArrays, room: int, predictions: int
 ) -> start_prediction.StartPrediction:
     """Void predictions; without room where none are made."""
-    if predictions == _PLAN:
+    if predictions == PLAN:
         return start_prediction.allocate(len(g.clusters), 0, 0)
     return start_prediction.allocate(len(g.clusters), _most_running(g), room)
 
 
 def _planned_jobs(g: GridArrays, room: int, predictions: int) -> int:
     """Jobs in a conservative plan, at most."""
-    return _most_running(g) + room if predictions == _PLAN else 0
+    return _most_running(g) + room if predictions == PLAN else 0
 
 
 def with_room(g: GridArrays, local: LocalArrays, room: int, predictions: int) -> LocalArrays:
@@ -314,7 +310,7 @@ def _policy(cluster: Any, overrun: int) -> counted.CountedOptions:
         overrun,
         False,
         False,
-        cluster["order"] == _SCORE,
+        cluster["order"] == SCORE,
         cluster["queue_as_order"] != 0,
     )
 
@@ -362,11 +358,11 @@ def estimate_on(g: GridArrays, local: LocalArrays, j: int, m: int) -> int:
 @inline
 def sort_key(order: int, entry: int, estimate: int, processors: int) -> float:
     """Sort key of a job in an order that does not change; ties go by entry."""
-    if order == _SHORTEST:
+    if order == SHORTEST:
         return float(estimate)
-    if order == _SMALLEST:
+    if order == SMALLEST:
         return float(processors)
-    if order == _AREA:
+    if order == SMALLEST_AREA:
         return float(estimate) * float(processors)
     return float(entry)
 
@@ -404,7 +400,7 @@ def enter(g: GridArrays, local: LocalArrays, j: int, m: int, now: int, options: 
     g.dirty[m] = True
     g.due[m] = now
     _describe(g, local.jobs[0], e, j, m)
-    if options.predictions == _PLAN:
+    if options.predictions == PLAN:
         _plan_entry(g, local, e, m, now, options, score)
     if g.clusters[m]["first_come"]:
         if local.start_predictions.state[m, 0]["valid"]:
@@ -475,7 +471,7 @@ def _finish_first_come(g: GridArrays, local: LocalArrays, m: int, now: int, opti
     """Completions and corrections of a `first_come` cluster that are due."""
     c = by_reference(_first_come(local, m))
     while cluster_state.ends(c, now):
-        if options.predictions == _PLAN:
+        if options.predictions == PLAN:
             conservative_plan.complete(
                 by_reference(conservative_plan.row(local.plans, m)), c, now, options.overrun
             )
@@ -485,7 +481,7 @@ def _finish_first_come(g: GridArrays, local: LocalArrays, m: int, now: int, opti
     while cluster_state.first_expected_end(c) == now:
         first_come.correct(c, now, options.overrun)
         _forget_predictions(local, m)
-        g.dirty[m] |= g.clusters[m]["backfilling"] == _EASY
+        g.dirty[m] |= g.clusters[m]["backfilling"] == EASY
 
 
 @inline
@@ -493,7 +489,7 @@ def _finish_generally(g: GridArrays, local: LocalArrays, m: int, now: int, optio
     """Completions and corrections of any other cluster that are due."""
     c, policy = by_reference(_cluster(local, m)), _policy(g.clusters[m], options.overrun)
     while cluster_state.ends(c, now):
-        if options.predictions == _PLAN:
+        if options.predictions == PLAN:
             conservative_plan.complete(
                 by_reference(conservative_plan.row(local.plans, m)), c, now, options.overrun
             )
@@ -519,14 +515,14 @@ def _finish_events(g: GridArrays, local: LocalArrays, m: int, now: int, options:
 @inline
 def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster."""
-    expected = _planned_now(g, local, m, now) if options.predictions == _PLAN else 0
+    expected = _planned_now(g, local, m, now) if options.predictions == PLAN else 0
     waiting = g.state[m, 0]["waiting"]
     if g.clusters[m]["first_come"]:
         first_come.scheduling_pass(by_reference(_first_come(local, m)), now, g.clusters[m]["backfilling"])
     else:
         c = by_reference(_cluster(local, m))
         passes.scheduling_pass(c, now, _policy(g.clusters[m], options.overrun), score)
-    if options.predictions == _PLAN:
+    if options.predictions == PLAN:
         started = waiting - g.state[m, 0]["waiting"]
         if started > 0:
             conservative_plan.start(by_reference(conservative_plan.row(local.plans, m)), now)
@@ -538,14 +534,18 @@ def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, sco
 
 
 @inline
-def _count_planned(planned: Any, jobs: Any, first: int, end: int, unplaced: int, now: int) -> int:
-    """How many of some jobs are planned to start now; -1 is no job, from `unplaced` on none has a place."""
-    count = 0
-    k = first
-    while k < end and jobs[k] < unplaced:
-        count += int(jobs[k] >= 0 and planned[jobs[k]] == now)
-        k += 1
-    return count
+def _places(g: GridArrays, local: LocalArrays, m: int) -> tuple[int, int]:
+    """Places of those who wait on a cluster, in order of entry: the first, and the one behind the last."""
+    if g.clusters[m]["first_come"]:
+        span = local.lines.span[m, 0]
+        return span["first"], span["end"]
+    return 0, g.state[m, 0]["waiting"]
+
+
+@inline
+def _at(g: GridArrays, local: LocalArrays, m: int, place: int) -> int:
+    """Who waits at a place of a cluster; -1 for nobody."""
+    return local.lines.job[m, place] if g.clusters[m]["first_come"] else local.waiting[m, place]
 
 
 @inline
@@ -554,24 +554,23 @@ def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
     state = local.plans.state[m, 0]
     if not state["valid"]:
         return 0
-    if g.clusters[m]["first_come"]:
-        span = local.lines.span[m, 0]
-        return _count_planned(
-            local.planned, local.lines.job[m], span["first"], span["end"], state["unplaced"], now
-        )
-    return _count_planned(
-        local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], state["unplaced"], now
-    )
+    count = 0
+    k, end = _places(g, local, m)
+    while k < end and _at(g, local, m, k) < state["unplaced"]:
+        e = _at(g, local, m, k)
+        count += int(e >= 0 and local.planned[e] == now)
+        k += 1
+    return count
 
 
 @inline
-def _soonest(planned: Any, jobs: Any, first: int, end: int, unplaced: int) -> int:
-    """Earliest planned start of some jobs; -1 is no job, from `unplaced` on none has a place."""
+def _soonest(g: GridArrays, local: LocalArrays, m: int) -> int:
+    """Earliest planned start of the waiting jobs that have a place."""
     soonest = FOREVER
-    k = first
-    while k < end and jobs[k] < unplaced:
-        if jobs[k] >= 0:
-            soonest = min(soonest, planned[jobs[k]])
+    k, end = _places(g, local, m)
+    while k < end and _at(g, local, m, k) < local.plans.state[m, 0]["unplaced"]:
+        if _at(g, local, m, k) >= 0:
+            soonest = min(soonest, local.planned[_at(g, local, m, k)])
         k += 1
     return soonest
 
@@ -582,16 +581,7 @@ def _is_up_to_date(g: GridArrays, local: LocalArrays, m: int, now: int, overrun:
     p = by_reference(conservative_plan.row(local.plans, m))
     state = p.state[0]
     if state["valid"] and state["soonest"] < now:
-        span = local.lines.span[m, 0]
-        unplaced = state["unplaced"]
-        if g.clusters[m]["first_come"]:
-            state["soonest"] = _soonest(
-                local.planned, local.lines.job[m], span["first"], span["end"], unplaced
-            )
-        else:
-            state["soonest"] = _soonest(
-                local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], unplaced
-            )
+        state["soonest"] = _soonest(g, local, m)
         state["valid"] = state["soonest"] >= now
     conservative_plan.look_for_outrun(p, by_reference(_first_come(local, m)), now, overrun)
     return state["valid"] != 0
@@ -610,14 +600,14 @@ def _place(local: LocalArrays, m: int, e: int, now: int, is_planned: bool) -> No
 
 
 @inline
-def _place_some(local: LocalArrays, m: int, jobs: Any, first: int, end: int, now: int, most: int) -> None:
-    """Reserve places for the next waiting jobs, at most so many, in order of entry; -1 is no job."""
+def _place_more(g: GridArrays, local: LocalArrays, m: int, now: int, most: int) -> None:
+    """Reserve places for the next waiting jobs of a queue in order of entry, at most so many."""
     state = local.plans.state[m, 0]
-    k = first
-    while k < end and jobs[k] < state["unplaced"]:
+    k, end = _places(g, local, m)
+    while k < end and _at(g, local, m, k) < state["unplaced"]:
         k += 1
     while k < end and most > 0:
-        e = jobs[k]
+        e = _at(g, local, m, k)
         if e >= 0:
             _place(local, m, e, now, False)
             state["unplaced"] = e + 1
@@ -625,16 +615,6 @@ def _place_some(local: LocalArrays, m: int, jobs: Any, first: int, end: int, now
         k += 1
     if k == end:
         state["unplaced"] = FOREVER
-
-
-@inline
-def _place_more(g: GridArrays, local: LocalArrays, m: int, now: int, most: int) -> None:
-    """Reserve places for the next waiting jobs of a queue in order of entry, at most so many."""
-    if g.clusters[m]["first_come"]:
-        span = local.lines.span[m, 0]
-        _place_some(local, m, local.lines.job[m], span["first"], span["end"], now, most)
-    else:
-        _place_some(local, m, local.waiting[m], 0, g.state[m, 0]["waiting"], now, most)
 
 
 @inline
@@ -677,7 +657,7 @@ def _planned_start(
     if enters and not (up_to_date and state["unplaced"] == FOREVER):
         return now
     # what a plan by another order is depends on when it is made
-    by_entry = g.clusters[m]["order"] == _FCFS
+    by_entry = g.clusters[m]["order"] == FCFS
     if (up_to_date or by_entry) and now >= latest and processors > g.state[m, 0]["free"]:
         return FOREVER
     if not up_to_date or not state["written"]:
@@ -770,26 +750,10 @@ def _simulated_start(
         passes.scheduling_pass(s, now, policy, score)
         if s.starts[e] >= 0:
             return s.starts[e]
-        now = s.state[0]["planned"]
-        if s.state[0]["ending"] > 0:
-            now = min(now, s.events[0]["key"])
+        now = min(s.state[0]["planned"], heap.first_time(s.events, s.state[0]["ending"]))
         while cluster_state.ends(s, now):
             counted.complete(s, now, policy)
     return FOREVER
-
-
-@inline
-def _list_line(local: LocalArrays, m: int) -> None:
-    """List the jobs that wait on a `first_come` cluster as `passes` wants them, to copy the cluster."""
-    queue = by_reference(line.row(local.lines, m))
-    count = 0
-    for place in range(queue.span[0]["first"], queue.span[0]["end"]):
-        if not line.is_gap(queue, place):
-            e = queue.job[place]
-            local.waiting[m, count] = e
-            local.queue_key[e] = float(e)
-            local.order_key[e] = float(e)
-            count += 1
 
 
 @noinline
@@ -803,10 +767,18 @@ def foresee(
     """
     policy = _policy(g.clusters[m], overrun)
     if g.clusters[m]["first_come"]:
-        _list_line(local, m)
+        # as `passes` wants them, to copy the cluster
+        count = 0
+        first, behind = _places(g, local, m)
+        for place in range(first, behind):
+            e = _at(g, local, m, place)
+            if e >= 0:
+                local.waiting[m, count] = e
+                local.queue_key[e] = local.order_key[e] = float(e)
+                count += 1
     s = by_reference(_cluster(local, len(g.clusters)))
     _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, in_fact)
-    if policy.backfilling < _EASY:
+    if policy.backfilling < EASY:
         # `first_come` tracks expected ends under every policy, `counted` does not
         s.state[0]["blocks"] = 0
     while s.state[0]["waiting"] > 0:
@@ -848,7 +820,7 @@ def _exact_start(
             f, by_reference(_first_come(local, m)), backfilling, now, processors, estimate, latest
         )
     c = by_reference(_cluster(local, m))
-    if backfilling == _CONSERVATIVE and _is_settled(c):
+    if backfilling == CONSERVATIVE and _is_settled(c):
         state = c.state[0]
         low = profile.find(c.steps, state["low"], state["high"], now)
         return profile.earliest_fit(c.steps, low, state["high"], now, processors, estimate, FOREVER)
@@ -876,7 +848,7 @@ def predicted_start(
     if _starts_at_once(g, j, m):
         return now
     processors = allocation(g, j, m)
-    if options.predictions == _PLAN:
+    if options.predictions == PLAN:
         return _planned_start(
             g, local, m, now, processors, guess_on(g, j, m), latest, False, options.overrun, score
         )
@@ -911,54 +883,20 @@ def capacity(g: GridArrays, local: LocalArrays, m: int) -> int:
 
 
 @inline
-def _running_work(c: counted.CountedArrays, now: int, overrun: int) -> int:
-    """Processor-seconds that running jobs are expected to hold still."""
+def work_left(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> int:
+    """Processor-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
+    c = by_reference(_cluster(local, m))
     work = 0
     for entry in range(c.state[0]["ending"]):
         e = c.events[entry]["job"]
         end = expected_end(c.starts[e], int(c.jobs[e]["estimate"]), overrun, now + 1)
         work += int(c.jobs[e]["processors"]) * (end - now)
+    first, behind = _places(g, local, m)
+    for place in range(first, behind):
+        e = _at(g, local, m, place)
+        if e >= 0:
+            work += int(c.jobs[e]["processors"]) * int(c.jobs[e]["estimate"])
     return work
-
-
-@inline
-def _tracked_work(c: counted.CountedArrays, now: int) -> int:
-    """What `_running_work` is, where expected ends are tracked."""
-    work = 0
-    for block in range(c.state[0]["blocks"]):
-        base = c.blocks[block]["slot"] * running.SIZE
-        for k in range(base, base + c.blocks[block]["count"]):
-            work += c.runs[k]["processors"] * (c.runs[k]["end"] - now)
-    return work
-
-
-@inline
-def _line_work(queue: line.Line) -> int:
-    """Estimated processor-seconds of the jobs in a line."""
-    work = 0
-    for place in range(queue.span[0]["first"], queue.span[0]["end"]):
-        if not line.is_gap(queue, place):
-            work += int(queue.processors[place]) * int(queue.estimate[place])
-    return work
-
-
-@inline
-def _waiting_work(c: counted.CountedArrays) -> int:
-    """Estimated processor-seconds of the waiting jobs of a cluster that `first_come` does not know."""
-    work = 0
-    for k in range(c.state[0]["waiting"]):
-        job = c.jobs[c.waiting[k]]
-        work += int(job["processors"]) * int(job["estimate"])
-    return work
-
-
-@inline
-def work_left(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> int:
-    """Processor-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
-    c = by_reference(_cluster(local, m))
-    if g.clusters[m]["first_come"]:
-        return _tracked_work(c, now) + _line_work(by_reference(line.row(local.lines, m)))
-    return _running_work(c, now, overrun) + _waiting_work(c)
 
 
 @inline

@@ -30,8 +30,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import profile
-from gridsched.engine.jit import as_int64, inline, shift, unchecked
+from gridsched.engine import bundles, profile
+from gridsched.engine.bundles import column
+from gridsched.engine.jit import as_int64, inline, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, STEP
 
@@ -61,35 +62,24 @@ _BOUNDS = 61
 class Plan(NamedTuple):
     """Availability profile; with one more dimension, one a row."""
 
-    steps: Any  # STEP[...], see `profile`
-    bounds: Any  # BOUND[_BOUNDS], each of the last job with its hash
-    state: Any  # STATE[1]
+    steps: Any = column(STEP, "rows", "steps")  # see `profile`
+    bounds: Any = column(BOUND, "rows", "bounds")  # each of the last job with its hash
+    state: Any = column(STATE, "rows", "one")
 
 
 def allocate(processors: Any, unwatched: Any, jobs: int) -> Plan:
     """Plans of idle clusters of so many processors, for so many running and waiting jobs."""
-    steps = _allocate_steps(len(processors), jobs)
-    state = np.zeros((len(processors), 1), STATE)
-    state["valid"] = True
-    state["processors"][:, 0] = processors
-    state["unwatched"][:, 0] = unwatched
-    state["soonest"] = FOREVER
-    state["due"] = FOREVER
-    state["unplaced"] = FOREVER
-    return Plan(steps, np.zeros((len(processors), _BOUNDS), BOUND), state)
-
-
-def _allocate_steps(rows: int, jobs: int) -> Any:
-    """Profiles of at most two steps a job, twice so that they can wander through the array."""
-    return np.empty((rows, 4 * jobs + 16), STEP)
+    sizes = {"rows": len(processors), "steps": profile.steps_for(jobs), "bounds": _BOUNDS, "one": 1}
+    plans = bundles.allocate(Plan, sizes)
+    plans.state["valid"] = True
+    plans.state["processors"][:, 0], plans.state["unwatched"][:, 0] = processors, unwatched
+    plans.state[["soonest", "due", "unplaced"]] = FOREVER
+    return plans
 
 
 def with_room(plans: Plan, jobs: int) -> Plan:
     """The same plans for more jobs."""
-    steps = _allocate_steps(len(plans.steps), jobs)
-    for new, old, high in zip(steps, plans.steps, plans.state["high"][:, 0], strict=True):
-        new[:high] = old[:high]
-    return plans._replace(steps=steps)
+    return bundles.grow(plans, {"steps": profile.steps_for(jobs)})
 
 
 @inline
@@ -124,21 +114,9 @@ def _first_end(p: Plan, c: Any, overrun: int) -> int:
 
 
 @inline
-def _forget_past(p: Plan, now: int) -> None:
-    """Drop the steps before now; move the profile to the front of its array before it runs over the end."""
-    state = p.state[0]
-    state["low"] = profile.forget_past(p.steps, state["low"], state["high"], now)
-    if state["low"] > len(p.steps) // 2:
-        length = state["high"] - state["low"]
-        shift(p.steps, 0, state["low"], length)
-        state["low"] = 0
-        state["high"] = length
-
-
-@inline
 def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> int:
     """Earliest place of a job beside all that is planned; FOREVER if it is after `latest`."""
-    _forget_past(p, now)
+    profile.forget_past(p.steps, p.state[0], now)
     high = p.state[0]["high"]
     step = p.state[0]["low"]
     start = now
@@ -170,7 +148,7 @@ def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> 
 @inline
 def reserve(p: Plan, now: int, begin: int, processors: int, estimate: int) -> None:
     """Plan a job to run from a time on."""
-    _forget_past(p, now)
+    profile.forget_past(p.steps, p.state[0], now)
     state = p.state[0]
     state["high"] = profile.change(p.steps, state["low"], state["high"], begin, begin + estimate, -processors)
 

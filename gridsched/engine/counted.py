@@ -12,11 +12,8 @@ import numpy as np
 
 from gridsched.engine import bundles, cluster_state, profile
 from gridsched.engine.bundles import column
-from gridsched.engine.jit import as_int64, inline, noinline, shift
-from gridsched.engine.records import FOREVER, LARGEST, SCORED, STEP, Backfilling
-
-_EASY = int(Backfilling.EASY)
-_CONSERVATIVE = int(Backfilling.CONSERVATIVE)
+from gridsched.engine.jit import as_int64, inline, noinline
+from gridsched.engine.records import CONSERVATIVE, EASY, FOREVER, LARGEST, SCORED, STEP
 
 
 class CountedOptions(NamedTuple):
@@ -53,16 +50,11 @@ class CountedArrays(NamedTuple):
     plan: Any = column(np.int64, "jobs", fill=FOREVER)
 
 
-def steps_for(jobs: int) -> int:
-    """Steps for so many jobs: two each, twice so that the profile can wander through the array."""
-    return 4 * jobs + 16
-
-
 def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key: Any) -> CountedArrays:
     """Arrays of an empty cluster of so many processors, for these jobs."""
     c = bundles.allocate(
         CountedArrays,
-        {"jobs": len(jobs) + 1, "steps": steps_for(len(jobs))},
+        {"jobs": len(jobs) + 1, "steps": profile.steps_for(len(jobs))},
         labels=labels,
         queue_key=queue_key,
         order_key=order_key,
@@ -200,7 +192,7 @@ def forget_plans(c: CountedArrays, now: int) -> None:
 def begin_pass(c: CountedArrays, now: int, options: CountedOptions) -> None:
     """Let nobody be held; only EASY looks at more than what is free."""
     c.state[0]["held"] = 0
-    if options.backfilling == _EASY:
+    if options.backfilling == EASY:
         forget_plans(c, now)
 
 
@@ -216,7 +208,7 @@ def start_if_it_fits(c: CountedArrays, j: int, now: int, options: CountedOptions
     With a pass after each event, a job that is expected to end now may still hold its processors: it
     counts as ended in the profile, but nothing can start on them yet.
     """
-    easy = options.backfilling == _EASY
+    easy = options.backfilling == EASY
     if not could_fit(c, j) or (easy and _earliest(c, j, now, FOREVER) > now):
         return False
     if easy:
@@ -230,20 +222,14 @@ def reserve(c: CountedArrays, j: int, now: int, limit: int, options: CountedOpti
     """Reserve the earliest place for a waiting job."""
     time = _earliest(c, j, now, limit)
     _change(c, time, time + int(c.jobs[j]["estimate"]), -int(c.jobs[j]["processors"]))
-    if options.backfilling == _CONSERVATIVE:
+    if options.backfilling == CONSERVATIVE:
         _promise(c, j, time)
 
 
 @inline
 def begin_plans(c: CountedArrays, now: int) -> bool:
-    """Drop what is past; move the profile to the front of its array before it runs over the end."""
-    state = c.state[0]
-    state["low"] = profile.forget_past(c.steps, state["low"], state["high"], now)
-    if state["low"] > len(c.steps) // 2:
-        length = state["high"] - state["low"]
-        shift(c.steps, 0, state["low"], length)
-        state["low"] = 0
-        state["high"] = length
+    """Drop what is past."""
+    profile.forget_past(c.steps, c.state[0], now)
     return True
 
 
@@ -293,8 +279,8 @@ def start_as_planned(c: CountedArrays, j: int, now: int, options: CountedOptions
 def complete(c: CountedArrays, now: int, options: CountedOptions) -> None:
     """Take the first running job that ends now off its processors, and give back what it no longer needs."""
     processors = as_int64(c.jobs[c.events[0]["job"] & LARGEST]["processors"])
-    end = cluster_state.complete(c, now, options.overrun, options.backfilling >= _EASY)
-    if end > now and options.backfilling == _CONSERVATIVE:
+    end = cluster_state.complete(c, now, options.overrun, options.backfilling >= EASY)
+    if end > now and options.backfilling == CONSERVATIVE:
         _change(c, now, end, processors)
         c.state[0]["early"] = True
     # every end, also one on time, lets jobs move
@@ -327,7 +313,7 @@ def process_events(c: CountedArrays, options: CountedOptions) -> int:
     """Let happen what comes next, before the scheduling pass; return when it is. There must be something."""
     now = cluster_state.next_event(c)
     more = True
-    tracked = options.backfilling >= _EASY
+    tracked = options.backfilling >= EASY
     ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, tracked)
     while more and not ends_wait and cluster_state.ends(c, now):
         complete(c, now, options)

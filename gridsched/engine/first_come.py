@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 
 from gridsched.engine import cluster_state, line, running
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.records import FOREVER, Backfilling
-
-_NONE = int(Backfilling.NONE)
-_EASY = int(Backfilling.EASY)
+from gridsched.engine.records import EASY, FOREVER, NO_BACKFILLING
 
 
 class FirstComeArrays(NamedTuple):
@@ -86,7 +83,7 @@ def _reserve_for_head(c: FirstComeArrays, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
     state["shadow"] = FOREVER
-    if backfilling == _EASY:
+    if backfilling == EASY:
         needed = int(c.line.processors[c.line.span[0]["first"]])
         state["shadow"], available = running.shadow(c.blocks, c.runs, state["blocks"], state["free"], needed)
         state["extra"] = available - needed
@@ -119,7 +116,7 @@ def scheduling_pass(c: FirstComeArrays, now: int, backfilling: int) -> None:
         if state["waiting"] > 0:
             _reserve_for_head(c, backfilling)
         place = span["first"] + 1
-    if state["waiting"] > 0 and backfilling != _NONE:
+    if state["waiting"] > 0 and backfilling != NO_BACKFILLING:
         _backfill(c, place, now)
     line.tidy(c.line, state["waiting"])
     span["tested"] = span["end"]

@@ -1,4 +1,4 @@
-"""The lifecycle of jobs besides waiting and running: jobs that wait for others, users who give up.
+"""The lifecycle of jobs besides waiting and running: jobs that wait for others, are killed, or given up.
 
 A job *enters* when it is submitted and all its dependencies are met: whoever schedules it treats that time as
 its submission. Until it starts for the first time its user may give up.
@@ -27,6 +27,9 @@ class Dependency(IntEnum):
     AFTER_NOT_OK = 3
 
 
+AFTER, AFTER_ANY, AFTER_OK, AFTER_NOT_OK = map(int, Dependency)
+
+
 class Fate(IntEnum):
     """Outcome of a job."""
 
@@ -39,13 +42,19 @@ class Fate(IntEnum):
     REFUSED = 6
 
 
-_AFTER = int(Dependency.AFTER)
-_AFTER_OK = int(Dependency.AFTER_OK)
-_AFTER_NOT_OK = int(Dependency.AFTER_NOT_OK)
-_COMPLETED = int(Fate.COMPLETED)
-_REJECTED = int(Fate.REJECTED)
-_GAVE_UP = int(Fate.GAVE_UP)
-_NEVER_ELIGIBLE = int(Fate.NEVER_ELIGIBLE)
+COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED, REFUSED = map(int, Fate)
+
+
+class Requeue(IntEnum):
+    """What happens to a job that is killed."""
+
+    PLACE = 0
+    END = 1
+    LOST = 2
+
+
+REQUEUE_AT_PLACE, REQUEUE_AT_END, REQUEUE_NEVER = map(int, Requeue)
+
 
 DAY = 86_400
 
@@ -70,6 +79,7 @@ LIFE = np.dtype(
         ("failed", np.int64),  # whether it fails at its end
         ("fate", np.int64),  # value of `Fate`; COMPLETED until something else is known
         ("started", np.int64),  # whether it has ever started
+        ("killed", np.int64),  # how often it was killed
         ("weight", np.int64),  # what it needs while it is alive, for those who make room
     ]
 )
@@ -129,21 +139,21 @@ def _meet(a: Any, j: int, time: int) -> None:
     job = a.jobs[j]
     job["unmet"] -= 1
     job["eligible"] = max(job["eligible"], time)
-    if job["unmet"] == 0 and job["fate"] == _COMPLETED:
+    if job["unmet"] == 0 and job["fate"] == COMPLETED:
         set_timer(a, job["eligible"], j)
 
 
 @inline
 def _is_never_met(kind: int, is_ok: bool) -> bool:
     """Whether an end of this kind means that a dependency is never met."""
-    return (kind == _AFTER_OK and not is_ok) or (kind == _AFTER_NOT_OK and is_ok)
+    return (kind == AFTER_OK and not is_ok) or (kind == AFTER_NOT_OK and is_ok)
 
 
 @inline
 def notify_start(a: Any, j: int, now: int) -> None:
     """Tell those who wait for the first start of a job."""
     for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
-        if a.dependents[k]["kind"] == _AFTER:
+        if a.dependents[k]["kind"] == AFTER:
             _meet(a, a.dependents[k]["job"], now + a.dependents[k]["delay"])
 
 
@@ -173,21 +183,21 @@ def notify_end(a: Any, first: int, now: int, ran: bool) -> None:
     size = 1
     response = now - a.jobs[first]["eligible"] if ran else -1
     a.stack[0] = first
-    if a.jobs[first]["fate"] != _REJECTED:
+    if a.jobs[first]["fate"] != REJECTED:
         a.state[0]["alive"] -= 1
         a.state[0]["weight"] -= a.jobs[first]["weight"]
     while size > 0:
         size -= 1
         j = a.stack[size]
         fate = a.jobs[j]["fate"]
-        is_ok = fate == _COMPLETED and not a.jobs[j]["failed"]
+        is_ok = fate == COMPLETED and not a.jobs[j]["failed"]
         for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
             dependent = a.dependents[k]
             other = a.jobs[dependent["job"]]
-            if other["fate"] != _COMPLETED or (dependent["kind"] == _AFTER and ran and j == first):
+            if other["fate"] != COMPLETED or (dependent["kind"] == AFTER and ran and j == first):
                 continue
-            if fate == _NEVER_ELIGIBLE or _is_never_met(dependent["kind"], is_ok):
-                other["fate"] = _NEVER_ELIGIBLE
+            if fate == NEVER_ELIGIBLE or _is_never_met(dependent["kind"], is_ok):
+                other["fate"] = NEVER_ELIGIBLE
                 a.stack[size] = dependent["job"]
                 size += 1
             else:
@@ -199,6 +209,15 @@ def note_end(a: Any, j: int, now: int, fate: int) -> None:
     """Let a job that has started be done with."""
     a.jobs[j]["fate"] = fate
     notify_end(a, j, now, True)
+
+
+@inline
+def kill(a: Any, j: int, requeue: int, now: int) -> bool:
+    """Let a job that ran be killed; whether it waits again, else it is lost."""
+    a.jobs[j]["killed"] += 1
+    if requeue == REQUEUE_NEVER:
+        note_end(a, j, now, LOST)
+    return requeue != REQUEUE_NEVER
 
 
 # --- whose time has come --------------------------------------------------------------------------
@@ -219,9 +238,9 @@ def _submit_next(a: Lifecycles, now: int) -> bool:
     j = state["arrival"]
     state["arrival"] += 1
     job = a.jobs[j]
-    if job["fate"] == _NEVER_ELIGIBLE:
+    if job["fate"] == NEVER_ELIGIBLE:
         return False
-    if job["fate"] == _REJECTED:
+    if job["fate"] == REJECTED:
         notify_end(a, j, now, False)
         return False
     state["alive"] += 1
@@ -246,7 +265,7 @@ def _next_eligible(a: Lifecycles, now: int) -> int:
     while state["timers"] > 0 and a.timers[0]["key"] == now and a.timers[0]["job"] < len(a.jobs):
         j = a.timers[0]["job"]
         state["timers"] = heap.pop(a.timers, state["timers"])
-        if a.jobs[j]["fate"] == _COMPLETED:
+        if a.jobs[j]["fate"] == COMPLETED:
             return j
     return -1
 
@@ -284,8 +303,8 @@ def let_give_up(a: Lifecycles, now: int, leaving: Any) -> int:
     while state["timers"] > 0 and a.timers[0]["key"] == now and a.timers[0]["job"] >= len(a.jobs):
         j = a.timers[0]["job"] - len(a.jobs)
         state["timers"] = heap.pop(a.timers, state["timers"])
-        if a.jobs[j]["started"] == 0 and a.jobs[j]["fate"] == _COMPLETED:
-            a.jobs[j]["fate"] = _GAVE_UP
+        if a.jobs[j]["started"] == 0 and a.jobs[j]["fate"] == COMPLETED:
+            a.jobs[j]["fate"] = GAVE_UP
             leaving[count] = j
             count += 1
             notify_end(a, j, now, False)
@@ -323,3 +342,9 @@ def start(bundle: Lifecycles, j: int, now: int) -> None:
 def end(bundle: Lifecycles, j: int, now: int, fate: int) -> None:
     """`note_end` for callers that are not compiled."""
     note_end(by_reference(bundle), j, now, fate)
+
+
+@jit
+def take_back(bundle: Lifecycles, j: int, requeue: int, now: int) -> bool:
+    """`kill` for callers that are not compiled."""
+    return kill(by_reference(bundle), j, requeue, now)

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridsched.engine import bundles
+from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import LARGEST
 
@@ -35,33 +37,20 @@ SPAN = np.dtype(
 class Line(NamedTuple):
     """Waiting jobs; with one more dimension, one line a row. Room is for `CHUNK` more jobs than may wait."""
 
-    processors: Any  # int32[room]
-    estimate: Any  # int32[room]
-    job: Any  # int64[room], -1 in a gap
-    span: Any  # SPAN[1]
+    processors: Any = column(np.int32, "rows", "room", fill=LARGEST)
+    estimate: Any = column(np.int32, "rows", "room")
+    job: Any = column(np.int64, "rows", "room")  # -1 in a gap
+    span: Any = column(SPAN, "rows", "one")
 
 
 def allocate(rows: int, waiting: int) -> Line:
     """Empty lines for so many waiting jobs each."""
-    lines = Line(
-        processors=np.empty((rows, waiting + CHUNK), np.int32),
-        estimate=np.empty((rows, waiting + CHUNK), np.int32),
-        job=np.empty((rows, waiting + CHUNK), np.int64),
-        span=np.zeros((rows, 1), SPAN),
-    )
-    lines.processors[:, :CHUNK] = LARGEST
-    return lines
+    return bundles.allocate(Line, {"rows": rows, "room": waiting + CHUNK, "one": 1})
 
 
 def with_room(lines: Line, waiting: int) -> Line:
     """The same lines for more waiting jobs."""
-    wider = allocate(len(lines.span), waiting)
-    wider.span[:] = lines.span
-    for row, end in enumerate(lines.span["end"][:, 0]):
-        wider.processors[row, : end + CHUNK] = lines.processors[row, : end + CHUNK]
-        wider.estimate[row, :end] = lines.estimate[row, :end]
-        wider.job[row, :end] = lines.job[row, :end]
-    return wider
+    return bundles.grow(lines, {"room": waiting + CHUNK})
 
 
 @inline

@@ -22,16 +22,17 @@ from gridsched.engine.cluster_state import STATE as CLUSTER_STATE
 from gridsched.engine.clusters import CLOCK as GRID_CLOCK
 from gridsched.engine.clusters import (
     NOWHERE,
+    PLAN,
+    SCORE,
+    SHORTEST,
     UNDECIDED,
     GridArrays,
-    Order,
-    StartPredictions,
     guess_on,
     seconds_on,
     sort_key,
 )
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import Fate, Lifecycles
+from gridsched.engine.job_lifecycle import COMPLETED, Lifecycles
 from gridsched.engine.nodes import queue
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions, grown, idle_nodes, made
 from gridsched.engine.nodes.events import finish, process_node_event
@@ -43,15 +44,8 @@ from gridsched.engine.nodes.runtime_prediction import predict
 from gridsched.engine.nodes.scheduling import reserve
 from gridsched.engine.nodes.simulation import next_on_nodes, process_on_nodes
 from gridsched.engine.passes import list_candidates, scheduling_pass
-from gridsched.engine.records import FOREVER, Prediction
+from gridsched.engine.records import BY_ESTIMATE, BY_RECENT, FOREVER
 from gridsched.engine.reference import by_reference
-
-_PLAN = int(StartPredictions.PLAN)
-_SCORE = int(Order.SCORE)
-_SHORTEST = int(Order.SHORTEST)
-_ESTIMATE = int(Prediction.ESTIMATE)
-_RECENT = int(Prediction.RECENT)
-_COMPLETED = int(Fate.COMPLETED)
 
 NEVER = FOREVER + 1
 """Predicted start of a job that cannot start as things are."""
@@ -132,55 +126,43 @@ class NodeClusters(NamedTuple):
     clock: Any  # CLOCK[1]
 
 
-class Sites(NamedTuple):
-    """Clusters of nodes as they are before anything happens, see `NodeClusters`."""
+def allocate(
+    known: dict[str, Any],
+    of_sites: dict[str, Any],
+    labels: Any,
+    of_jobs: Lifecycles,
+    requests: int,
+    room: int,
+) -> NodeClusters:
+    """Arrays of idle clusters, with room for so many jobs that are alive; a job has so many requests.
 
-    sites: Any
-    users: Any
-    request_of: Any
-    fits: Any
-    asked: Any
-    group_of: Any
-    rules: Any
-    nodes: Any  # only what they have
-    limits: Any
-    allowed: Any
-    overlap: Any
-    events: Any
-    closings: Any
-    windows: Any
-    typical: Any
-
-
-def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room: int) -> NodeClusters:
-    """Arrays of idle clusters, with room for so many jobs that are alive; a job has so many requests."""
-    sites, number = given.sites, len(labels)
+    `known` are fields of `NodeClusters`, `of_sites` such of `NodeArrays` with a part for each cluster.
+    """
+    sites, asked, number = known["sites"], known["asked"], len(labels)
+    nodes, limits, events = (of_sites.pop(name) for name in ("nodes", "limits", "events"))
     clusters, most = len(sites), int(sites["nodes"].max())
-    units = np.minimum(given.asked["units"], most).max(axis=0)
-    of_jobs.jobs["weight"] = requests * units[given.request_of]
-    predicting = (sites["prediction"] == _RECENT).any()
+    units = np.minimum(asked["units"], most).max(axis=0)
+    of_jobs.jobs["weight"] = requests * units[known["request_of"]]
+    predicting = (sites["prediction"] == BY_RECENT).any()
     jobs = np.zeros((2, number), JOB)
     jobs["start"] = -1
     sizes = {
-        "users": int(given.users.max(initial=-1)) + 1 if predicting else 0,
+        "users": int(known["users"].max(initial=-1)) + 1 if predicting else 0,
         "rows": int(sites["rows"].max()),
         "devices": int(sites["devices"].max()),
-        "shapes": given.asked.shape[1],
+        "shapes": asked.shape[1],
         "waiting": 0,
     }
     shared = {
+        **of_sites,
         "labels": labels,
         "lifecycles": of_jobs,
         "queue_key": np.zeros(number),
         "order_key": np.zeros(number),
-        "allowed": given.allowed,
-        "overlap": given.overlap,
-        "windows": given.windows,
         "limited": np.full((number, int(sites["rules"].max())), -1, np.int64),
-        "typical": given.typical,
         "largest": np.array(
             [
-                [given.nodes[name][s["node"] : s["node"] + s["nodes"]].max() for name in ("cores", "gpus")]
+                [nodes[name][s["node"] : s["node"] + s["nodes"]].max() for name in ("cores", "gpus")]
                 for s in sites
             ],
             np.int64,
@@ -188,12 +170,12 @@ def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room
     }
     state = np.zeros((clusters + 1, 1), STATE)
     real = made(
-        idle_nodes(given.nodes),
+        idle_nodes(nodes),
         sizes,
         **shared,
         jobs=jobs[0],
-        events=given.events,
-        limits=given.limits,
+        events=events,
+        limits=limits,
         # GPUs are numbered within a cluster
         devices=np.full(int(sites["devices"].sum()), WHOLE, np.int64),
         recent=np.full((clusters, sizes["users"], 2), -1, np.int64),
@@ -202,12 +184,12 @@ def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room
         state=state,
     )
     copy = made(
-        np.zeros(most, given.nodes.dtype),
+        np.zeros(most, nodes.dtype),
         sizes,
         **shared,
         jobs=jobs[1],
         events=np.empty(int(sites["closings"].max()), EVENT),
-        limits=np.zeros(sites["limits"].max(), given.limits.dtype),
+        limits=np.zeros(sites["limits"].max(), limits.dtype),
         recent=real.recent,
         refused=np.zeros((1, sizes["shapes"]), np.int64),
         waiting=np.empty((1, 0), np.int64),
@@ -217,18 +199,11 @@ def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room
     clock["requests"] = requests
     return with_room(
         NodeClusters(
+            **known,
             lifecycles=of_jobs,
             labels_of_requests=labels,
-            users=given.users,
             queue_key=real.queue_key,
             order_key=real.order_key,
-            request_of=given.request_of,
-            fits=given.fits,
-            asked=given.asked,
-            group_of=given.group_of,
-            rules=given.rules,
-            sites=sites.copy(),
-            closings=given.closings,
             entering=np.empty(len(of_jobs.jobs), np.int64),
             leaving=np.empty(len(of_jobs.jobs), np.int64),
             real=real,
@@ -345,11 +320,11 @@ def rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: i
         cluster["backfilling"],
         cluster["reservations"],
         overrun,
-        _ESTIMATE if copied == 1 else site["prediction"],
+        BY_ESTIMATE if copied == 1 else site["prediction"],
         site["correction"],
-        cluster["order"] == _SCORE,
+        cluster["order"] == SCORE,
         cluster["queue_as_order"] != 0,
-        cluster["backfill_order"] == _SHORTEST,
+        cluster["backfill_order"] == SHORTEST,
         site["placement"],
         True,
         site["requeue"],
@@ -685,7 +660,7 @@ def predicted_start(
         return now
     if now == latest and not could_fit(a, j):
         return FOREVER
-    if options.predictions == _PLAN:
+    if options.predictions == PLAN:
         return _planned_start(g, local, j, m, now, options.overrun, score)
     if now == latest and alone:
         return FOREVER
@@ -843,7 +818,7 @@ def next_entering(g: GridArrays, local: NodeClusters, now: int, requests: int) -
     while clock["entered"] < clock["entering"]:
         life = local.entering[clock["entered"]]
         clock["entered"] += 1
-        if local.lifecycles.jobs[life]["fate"] == _COMPLETED:
+        if local.lifecycles.jobs[life]["fate"] == COMPLETED:
             return int(life * requests)
     return -1
 

@@ -25,13 +25,8 @@ import numpy as np
 
 from gridsched.engine import heap
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.records import FOREVER, Backfilling
+from gridsched.engine.records import CONSERVATIVE, EASY, FOREVER, NO_BACKFILLING
 from gridsched.engine.resources import resources
-
-_NONE = int(Backfilling.NONE)
-_EASY = int(Backfilling.EASY)
-_CONSERVATIVE = int(Backfilling.CONSERVATIVE)
-
 
 # --- order ----------------------------------------------------------------------------------------
 
@@ -122,7 +117,7 @@ def _try_in_queue_order(a: Any, size: int, now: int, options: Any) -> tuple[int,
             later += 1
         elif _keeps_waiting(a, j, now, options):
             all_held = resources.hold(a, j, options.reservations)
-            if options.backfilling == _EASY and fresh > 0:
+            if options.backfilling == EASY and fresh > 0:
                 resources.reserve(a, j, now, FOREVER, options)
         size = heap.pop(a.candidates, size)
     return size, later
@@ -173,7 +168,7 @@ def queue_pass(a: Any, now: int, options: Any, score: Any) -> None:
     resources.begin_pass(a, now, options)
     size = list_candidates(a, a.state[0]["waiting"], now, options, score)
     size, later = _try_in_queue_order(a, size, now, options)
-    if options.backfilling != _NONE:
+    if options.backfilling != NO_BACKFILLING:
         _backfill(a, _in_backfill_order(a, size, later, options), now, options)
     resources.end_pass(a, options)
     drop_started(a)
@@ -237,7 +232,7 @@ def conservative_pass(a: Any, now: int, options: Any, score: Any) -> None:
 @noinline
 def scheduling_pass(a: Any, now: int, options: Any, score: Any) -> None:
     """Start what the policy starts now."""
-    if options.backfilling == _CONSERVATIVE:
+    if options.backfilling == CONSERVATIVE:
         conservative_pass(a, now, options, score)
     else:
         queue_pass(a, now, options, score)

@@ -14,6 +14,11 @@ from gridsched.engine import running
 from gridsched.engine.jit import inline, shift, unchecked
 
 
+def steps_for(jobs: int) -> int:
+    """Steps for so many jobs: two each, twice so that the profile can wander through the array."""
+    return 4 * jobs + 16
+
+
 @inline
 def find(steps: Any, low: int, high: int, time: int) -> int:
     """Index of the last step at or before `time`; there must be one."""
@@ -92,12 +97,19 @@ def change(steps: Any, low: int, high: int, start: int, end: int, processors: in
 
 
 @inline
-def forget_past(steps: Any, low: int, high: int, now: int) -> int:
-    """New `low`: the first step becomes the one that holds now, and begins now."""
+def forget_past(steps: Any, bounds: Any, now: int) -> None:
+    """Let the first step be the one that holds now, and begin now; `bounds` are a record of `low` and `high`.
+
+    The profile is moved to the front of its array before it runs over the end.
+    """
+    low, high = bounds["low"], bounds["high"]
     while low + 1 < high and steps[low + 1]["time"] <= now:
         low += 1
     steps[low]["time"] = now
-    return low
+    bounds["low"] = low
+    if low > len(steps) // 2:
+        shift(steps, 0, low, high - low)
+        bounds["low"], bounds["high"] = 0, high - low
 
 
 @inline

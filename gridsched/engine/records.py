@@ -67,11 +67,17 @@ class Backfilling(IntEnum):
     CONSERVATIVE = 3
 
 
+NO_BACKFILLING, FIRST_FIT_BACKFILLING, EASY, CONSERVATIVE = map(int, Backfilling)
+
+
 class Overrun(IntEnum):
     """How the expected end of a job that outruns its estimate is corrected."""
 
     DOUBLING = 0
     INCREMENTS = 1
+
+
+OVERRUN_DOUBLES, OVERRUN_INCREMENTS = map(int, Overrun)
 
 
 class Prediction(IntEnum):
@@ -83,9 +89,15 @@ class Prediction(IntEnum):
     RECENT = 3
 
 
+BY_ESTIMATE, BY_DOUBLE, BY_ACTUAL, BY_RECENT = map(int, Prediction)
+
+
 class Correction(IntEnum):
     """How a prediction is corrected that a job outruns."""
 
     DOUBLING = 0
     REQUESTED = 1
     INCREMENTS = 2
+
+
+CORRECTION_DOUBLES, CORRECTION_REQUESTS, CORRECTION_INCREMENTS = map(int, Correction)

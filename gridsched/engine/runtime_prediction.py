@@ -21,11 +21,7 @@ import numpy as np
 from gridsched.engine import cluster_state, heap, running
 from gridsched.engine.jit import inline, jit, shift, unchecked
 from gridsched.engine.overrun import INCREMENTS, expected_end
-from gridsched.engine.records import LARGEST, Correction, Overrun
-
-_DOUBLING = int(Overrun.DOUBLING)
-_BY_DOUBLING = int(Correction.DOUBLING)
-_BY_INCREMENTS = int(Correction.INCREMENTS)
+from gridsched.engine.records import CORRECTION_DOUBLES, CORRECTION_INCREMENTS, LARGEST, OVERRUN_DOUBLES
 
 _NONE = -1
 """Stands for a run time that is not known, and for the expected end of a job that is not running."""
@@ -83,9 +79,9 @@ def corrected_end(
     end = start + prediction
     if end >= not_before:
         return end
-    if correction == _BY_DOUBLING:
-        return expected_end(start, prediction, _DOUBLING, not_before)
-    if correction == _BY_INCREMENTS:
+    if correction == CORRECTION_DOUBLES:
+        return expected_end(start, prediction, OVERRUN_DOUBLES, not_before)
+    if correction == CORRECTION_INCREMENTS:
         for increment in INCREMENTS:
             end = start + min(prediction + increment, limit)
             if end >= not_before:

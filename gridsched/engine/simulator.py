@@ -24,13 +24,13 @@ from gridsched.engine import node_clusters as grid
 from gridsched.engine.bundles import column
 from gridsched.engine.clusters import GridArrays, GridOptions, allocation
 from gridsched.engine.jit import inline, jit, noinline, shift
-from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.job_lifecycle import REFUSED, REQUEUE_AT_END, REQUEUE_NEVER
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.nodes import queue as local_queue
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.events import kill
 from gridsched.engine.nodes.placement import choose, fits_now
-from gridsched.engine.nodes.records import Placement, Requeue
+from gridsched.engine.nodes.records import FIRST_FIT
 from gridsched.engine.nodes.resources import units_beside_plans
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
@@ -115,16 +115,24 @@ class Reply(IntEnum):
     TOO_MANY = 14
 
 
-_START, _SEND, _WITHDRAW, _REJECT, _KILL, _REQUEUE, _CALL = (int(each) for each in Action)
-_DONE, _DECIDE, _ROOM = int(Reply.DONE), int(Reply.DECIDE), int(Reply.ROOM)
-_NOT_QUEUED, _NOT_RUNNING = int(Reply.NOT_QUEUED), int(Reply.NOT_RUNNING)
-_NOT_SENT, _NO_CLUSTER = int(Reply.NOT_SENT), int(Reply.NO_CLUSTER)
-_TOO_LARGE, _OVER_LIMIT = int(Reply.TOO_LARGE), int(Reply.OVER_LIMIT)
-_NOT_FREE, _BOUND, _PAST = int(Reply.NOT_FREE), int(Reply.BOUND), int(Reply.PAST)
-_UNKNOWN, _SENDS, _TOO_MANY = int(Reply.UNKNOWN), int(Reply.SENDS), int(Reply.TOO_MANY)
-_REFUSED = int(Fate.REFUSED)
-_END, _LOSE = int(Requeue.END), int(Requeue.LOST)
-_FIRST_FIT = int(Placement.FIRST_FIT)
+_START, _SEND, _WITHDRAW, _REJECT, _KILL, _REQUEUE, _CALL = map(int, Action)
+(
+    _DONE,
+    _DECIDE,
+    _ROOM,
+    _NOT_QUEUED,
+    _NOT_RUNNING,
+    _NOT_SENT,
+    _NO_CLUSTER,
+    _TOO_LARGE,
+    _OVER_LIMIT,
+    _NOT_FREE,
+    _BOUND,
+    _PAST,
+    _UNKNOWN,
+    _SENDS,
+    _TOO_MANY,
+) = map(int, Reply)
 
 
 class Simulated(NamedTuple):
@@ -257,7 +265,7 @@ def _take_back(a: Simulated) -> None:
             j = a.local.real.waiting[m, k]
             if a.direct[j]:
                 local_queue.leave(by_reference(grid.cluster_of(a.local, m, 0)), j)
-                _put(a, j, a.local.sites[m]["requeue"] == _END)
+                _put(a, j, a.local.sites[m]["requeue"] == REQUEUE_AT_END)
             k -= 1
 
 
@@ -397,7 +405,7 @@ def _start(a: Simulated, j: int, m: int, nodes: Any, options: GridOptions) -> in
     c = by_reference(grid.cluster_of(a.local, m, 0))
     rules = grid.rules_of(a.g, a.local, m, options.overrun, 0)
     if len(nodes) > 0:
-        rules = _with(rules, _FIRST_FIT, rules.requeue)
+        rules = _with(rules, FIRST_FIT, rules.requeue)
     if not local_queue.within_limits(c, j):
         return _OVER_LIMIT
     if not (_fits_on(c, j, now, nodes) if len(nodes) > 0 else fits_now(c, j, now, rules)):
@@ -453,7 +461,7 @@ def _reject(a: Simulated, j: int) -> int:
     if a.local.real.jobs[j]["killed"] > 0:
         return _BOUND
     _take_out(a, place)
-    a.local.lifecycles.jobs[j]["fate"] = _REFUSED
+    a.local.lifecycles.jobs[j]["fate"] = REFUSED
     a.state[0]["refused"] += 1
     job_lifecycle.notify_end(a.local.lifecycles, j, a.state[0]["now"], False)
     return _DONE
@@ -466,8 +474,13 @@ def _kill(a: Simulated, j: int, again: bool, options: GridOptions) -> int:
         return _NOT_RUNNING
     now, m = a.state[0]["now"], a.g.cluster[j]
     rules = grid.rules_of(a.g, a.local, m, options.overrun, 0)
-    treatment = rules.requeue if rules.requeue != _LOSE else _END
-    kill(by_reference(grid.cluster_of(a.local, m, 0)), j, now, _with(rules, 0, treatment if again else _LOSE))
+    treatment = rules.requeue if rules.requeue != REQUEUE_NEVER else REQUEUE_AT_END
+    kill(
+        by_reference(grid.cluster_of(a.local, m, 0)),
+        j,
+        now,
+        _with(rules, 0, treatment if again else REQUEUE_NEVER),
+    )
     grid.note_change(a.g, a.local, m, now)
     _take_back(a)
     _see_ends(a)

@@ -21,10 +21,8 @@ from gridsched.engine import cluster_state, counted, local_scheduler, passes, ru
 from gridsched.engine.counted import CountedArrays, CountedOptions
 from gridsched.engine.jit import as_int64, inline, jit, unchecked
 from gridsched.engine.overrun import expected_end
-from gridsched.engine.records import Backfilling
+from gridsched.engine.records import EASY
 from gridsched.engine.static_order import StaticOrderArrays, StaticOrderOptions
-
-_EASY = int(Backfilling.EASY)
 
 
 class Beginning(NamedTuple):
@@ -71,7 +69,7 @@ def _started_of(c: Any, asked: Any, first: int) -> int:
 def run_on(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning, asked: Any) -> bool:
     """Simulate a cluster on from a queue until the jobs that are asked for have started; whether they did."""
     state = c.state[0]
-    easy = options.backfilling == _EASY
+    easy = options.backfilling == EASY
     _let_run(c, begin, options.overrun, easy)
     end = begin.running + begin.waiting
     for j in range(begin.running, end):
@@ -94,7 +92,7 @@ def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin
 @jit
 def resume_reserving(c: CountedArrays, options: CountedOptions, score: Any, begin: Beginning) -> bool:
     """Simulate a cluster on from a queue, as `local_scheduler.schedule`; whether all waiting jobs started."""
-    _let_run(c, begin, options.overrun, options.backfilling == _EASY)
+    _let_run(c, begin, options.overrun, options.backfilling == EASY)
     end = begin.running + begin.waiting
     for _ in range(begin.waiting):
         counted.submit(c)

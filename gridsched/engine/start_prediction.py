@@ -34,13 +34,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import first_come, line, running
+from gridsched.engine import bundles, first_come, line, running
+from gridsched.engine.bundles import column
 from gridsched.engine.jit import inline, noinline, shift
-from gridsched.engine.records import FOREVER, LARGEST, Backfilling
-
-_NONE = int(Backfilling.NONE)
-_FIRST_FIT = int(Backfilling.FIRST_FIT)
-_EASY = int(Backfilling.EASY)
+from gridsched.engine.records import EASY, FIRST_FIT_BACKFILLING, FOREVER, LARGEST, NO_BACKFILLING
 
 END = np.dtype([("time", np.int64), ("processors", np.int64)])
 """Expected end of a running job."""
@@ -75,29 +72,25 @@ STATE = np.dtype(
 class StartPrediction(NamedTuple):
     """State after the last simulated pass, and what is kept of all; with one more dimension, one a row."""
 
-    ends: Any  # END[...], in order of time between `low` and `high`
     line: line.Line  # jobs that still wait
-    passes: Any  # PASS[...]
-    state: Any  # STATE[1]
+    ends: Any = column(END, "rows", "ends")  # in order of time between `low` and `high`
+    passes: Any = column(PASS, "rows", "passes")
+    state: Any = column(STATE, "rows", "one")
 
 
 def allocate(rows: int, running_jobs: int, room: int) -> StartPrediction:
     """Void predictions for clusters of so many running and waiting jobs."""
-    return StartPrediction(
-        # twice, so that the ends can wander through the array
-        ends=np.empty((rows, 2 * running_jobs + 2), END),
-        line=line.allocate(rows, room),
-        passes=np.empty((rows, running_jobs + room + 2), PASS),
-        state=np.zeros((rows, 1), STATE),
-    )
+    # twice, so that the ends can wander through the array
+    sizes = {"rows": rows, "ends": 2 * running_jobs + 2, "passes": running_jobs + room + 2, "one": 1}
+    return bundles.allocate(StartPrediction, sizes, line=line.allocate(rows, room))
 
 
 @inline
 def row(f: StartPrediction, index: int) -> StartPrediction:
     """One of several predictions."""
     return StartPrediction(
-        f.ends[index],
         line.row(f.line, index),
+        f.ends[index],
         f.passes[index],
         f.state[index],
     )
@@ -182,11 +175,11 @@ def _reserve_for_head(f: StartPrediction) -> None:
     if span["first"] == span["end"]:
         state["shadow"] = FOREVER
         state["extra"] = LARGEST
-    elif state["backfilling"] == _EASY:
+    elif state["backfilling"] == EASY:
         needed = int(f.line.processors[span["first"]])
         state["shadow"], available = _shadow(f, needed)
         state["extra"] = available - needed
-    elif state["backfilling"] == _NONE:
+    elif state["backfilling"] == NO_BACKFILLING:
         state["shadow"] = -1
         state["extra"] = -1
     else:
@@ -235,7 +228,7 @@ def _pass(f: StartPrediction, time: int) -> None:
     _start_in_order(f, time)
     if state["head"] != span["first"]:
         _reserve_for_head(f)
-    if span["end"] - span["first"] > 1 and state["backfilling"] != _NONE:
+    if span["end"] - span["first"] > 1 and state["backfilling"] != NO_BACKFILLING:
         _backfill(f, time)
 
 
@@ -322,7 +315,7 @@ def _search(f: StartPrediction, now: int, processors: int, estimate: int) -> int
 def _could_be_first(f: StartPrediction, last: int) -> bool:
     """Whether a job that enters now would be first in the queue before the last simulated pass, to effect."""
     state = f.state[0]
-    matters = state["backfilling"] != _FIRST_FIT
+    matters = state["backfilling"] != FIRST_FIT_BACKFILLING
     return matters and last > state["now"] and f.passes[last - 1]["shadow"] == FOREVER
 
 

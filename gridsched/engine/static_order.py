@@ -18,10 +18,7 @@ import numpy as np
 
 from gridsched.engine import cluster_state, heap, running, waiting_tree
 from gridsched.engine.jit import inline, jit, unchecked
-from gridsched.engine.records import ENTRY, FOREVER, LARGEST, Backfilling
-
-_NONE = int(Backfilling.NONE)
-_EASY = int(Backfilling.EASY)
+from gridsched.engine.records import EASY, ENTRY, FOREVER, LARGEST, NO_BACKFILLING
 
 
 class StaticOrderOptions(NamedTuple):
@@ -54,7 +51,7 @@ def allocate(
     jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int
 ) -> StaticOrderArrays:
     """Arrays of an empty cluster of so many processors, for these jobs."""
-    if backfilling == _NONE:
+    if backfilling == NO_BACKFILLING:
         waiting = waiting_tree.allocate_nothing()
     else:
         waiting = waiting_tree.allocate_classes(jobs["processors"], order_rank[1])
@@ -73,7 +70,7 @@ def allocate(
 def enqueue(c: StaticOrderArrays, j: int, options: StaticOrderOptions) -> None:
     """Let a job wait."""
     state = c.state[0]
-    if options.backfilling != _NONE:
+    if options.backfilling != NO_BACKFILLING:
         waiting_tree.enter(c.waiting, j, c.jobs[unchecked(j)]["processors"], c.jobs[unchecked(j)]["estimate"])
     if not options.first_come:
         state["queued"] = heap.push(c.queue, state["queued"], int(c.queue_rank[0, j]), j)
@@ -83,7 +80,7 @@ def enqueue(c: StaticOrderArrays, j: int, options: StaticOrderOptions) -> None:
 @inline
 def _dequeue(c: StaticOrderArrays, j: int, backfilling: int) -> None:
     """Let a job wait no longer."""
-    if backfilling != _NONE:
+    if backfilling != NO_BACKFILLING:
         waiting_tree.leave(c.waiting, j)
     c.state[0]["waiting"] -= 1
 
@@ -96,7 +93,7 @@ def _first_in_queue(c: StaticOrderArrays, options: StaticOrderOptions) -> int:
     """
     state = c.state[0]
     if options.first_come:
-        if options.backfilling == _NONE:  # those that wait are the last ones submitted
+        if options.backfilling == NO_BACKFILLING:  # those that wait are the last ones submitted
             return state["arrival"] - state["waiting"]
         j = state["head"]
         while c.starts[unchecked(j)] >= 0:
@@ -113,7 +110,7 @@ def _start_beside_head(c: StaticOrderArrays, j: int, now: int, backfilling: int)
     state = c.state[0]
     if now + c.jobs[unchecked(j)]["estimate"] > state["shadow"]:
         state["extra"] -= c.jobs[unchecked(j)]["processors"]
-    cluster_state.start(c, j, now, backfilling == _EASY)
+    cluster_state.start(c, j, now, backfilling == EASY)
 
 
 @inline
@@ -132,10 +129,10 @@ def _arrive_alone(c: StaticOrderArrays, j: int, now: int, options: StaticOrderOp
     state = c.state[0]
     if state["waiting"] == 0:
         if c.jobs[unchecked(j)]["processors"] <= state["free"]:
-            cluster_state.start(c, j, now, options.backfilling == _EASY)
+            cluster_state.start(c, j, now, options.backfilling == EASY)
             return False
     elif options.first_come or c.queue_rank[0, j] > c.queue_rank[0, state["head"]]:
-        if options.backfilling != _NONE and _fits_beside_head(c, j, now):
+        if options.backfilling != NO_BACKFILLING and _fits_beside_head(c, j, now):
             _start_beside_head(c, j, now, options.backfilling)
         else:
             enqueue(c, j, options)
@@ -154,14 +151,14 @@ def _start_in_order(c: StaticOrderArrays, now: int, options: StaticOrderOptions)
         if c.jobs[unchecked(j)]["processors"] > state["free"]:
             return
         _dequeue(c, j, options.backfilling)
-        cluster_state.start(c, j, now, options.backfilling == _EASY)
+        cluster_state.start(c, j, now, options.backfilling == EASY)
 
 
 @inline
 def _reserve_for_head(c: StaticOrderArrays, now: int, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
-    if backfilling == _EASY:
+    if backfilling == EASY:
         needed = c.jobs[state["head"]]["processors"]
         state["shadow"], available = running.shadow(c.blocks, c.runs, state["blocks"], state["free"], needed)
         state["extra"] = available - needed
@@ -214,7 +211,7 @@ def scheduling_pass(c: StaticOrderArrays, now: int, options: StaticOrderOptions)
     """Start what the policy starts now."""
     state = c.state[0]
     _start_in_order(c, now, options)
-    if state["waiting"] > 0 and state["free"] > 0 and options.backfilling != _NONE:
+    if state["waiting"] > 0 and state["free"] > 0 and options.backfilling != NO_BACKFILLING:
         _reserve_for_head(c, now, options.backfilling)
         _backfill(c, now, options.backfilling)
 
@@ -223,7 +220,7 @@ def scheduling_pass(c: StaticOrderArrays, now: int, options: StaticOrderOptions)
 def advance(c: StaticOrderArrays, options: StaticOrderOptions) -> None:
     """Go on to the next event; there must be one."""
     state = c.state[0]
-    easy = options.backfilling == _EASY
+    easy = options.backfilling == EASY
     now = next_event(c, easy)
     more = True
     ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.job_lifecycle import Lifecycles
+from gridsched.engine.job_lifecycle import Lifecycles, Requeue
 from gridsched.engine.nodes import arrays, simulation
-from gridsched.engine.nodes.records import TYPICAL, Placement, Requeue
+from gridsched.engine.nodes.records import TYPICAL, Placement
 from gridsched.engine.records import JOB, Backfilling, Correction, Overrun, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.policies import scores

@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import xarray as xr
 
+from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
@@ -49,18 +51,45 @@ CAPABILITIES: dict[str, str] = {
 """What a scheduler may be able to do, by name; docs/capabilities.md has the table."""
 
 
-def check_choices(parameters: Any) -> None:
+def check_choices(parameters: Any, where: str = "") -> None:
     """Refuse a word in a field of a dataclass that is not among those of its literal type.
 
     Raises
     ------
     ConfigurationError
-        If there is one.
+        If there is one; the message begins with `where`.
     """
-    for key, kind in get_type_hints(type(parameters)).items():
-        words = get_args(kind) if get_origin(kind) is Literal else ()
-        if words and getattr(parameters, key) not in words:
-            raise ConfigurationError(f"{key} is {getattr(parameters, key)!r}; use one of {', '.join(words)}")
+    kinds = get_type_hints(type(parameters)).items()
+    words = {key: get_args(kind) for key, kind in kinds if get_origin(kind) is Literal}
+    rules = {key: (getattr(parameters, key) in of, f"one of {', '.join(of)}") for key, of in words.items()}
+    check_values(parameters, rules, where)
+
+
+def check_values(parameters: Any, rules: Mapping[str, tuple[bool, str]], where: str = "") -> None:
+    """Refuse the first value that does not keep its rule.
+
+    Parameters
+    ----------
+    parameters : object
+        What has the values as attributes.
+    rules : mapping of name to (bool, str)
+        Whether each value is good, and what to use instead.
+    where : str
+        What messages begin with.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is not good.
+    """
+    for key, (is_good, wanted) in rules.items():
+        if not is_good:
+            raise ConfigurationError(f"{where}{key} is {getattr(parameters, key)!r}; use {wanted}")
+
+
+def is_whole(value: Any, low: int, high: int = LARGEST) -> bool:
+    """Whether a value is a whole number in a range."""
+    return isinstance(value, Integral) and type(value) is not bool and low <= int(value) <= high
 
 
 @dataclass(frozen=True)

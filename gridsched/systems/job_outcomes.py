@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import job_lifecycle
-from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate
+from gridsched.engine.job_lifecycle import COMPLETED, DEPENDENT, LIFE, LOST, STARVED, Fate
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import WorkloadError
+from gridsched.nodes import Outage
 from gridsched.platform import Cluster
-from gridsched.results import Variable
+from gridsched.results import Variable, described
 from gridsched.submission import Submission
 from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS, KINDS
 from gridsched.workloads.table import NOTICES, Workload
@@ -86,6 +87,16 @@ def outcome_variables(workload: Workload, outcomes: JobOutcome) -> tuple[dict[st
     return variables, {**counters, "executions_killed": int(outcomes.killed.sum())}
 
 
+def outcomes_of(lives: NDArray[Any], done: NDArray[np.bool_], extra_work: Integers) -> JobOutcome:
+    """Outcomes of jobs by their lifecycles (LIFE[n]), and which of them are `done`: the others starve."""
+    return JobOutcome(
+        fate=np.where((lives["fate"] == COMPLETED) & ~done, STARVED, lives["fate"]),
+        killed=lives["killed"].copy(),
+        extra_work=extra_work,
+        eligible_time=lives["eligible"].copy(),
+    )
+
+
 def outcomes_on_nodes(
     lives: NDArray[Any], jobs: RecordArray, size: Integers, requests: int = 1
 ) -> JobOutcome:
@@ -105,17 +116,11 @@ def outcomes_on_nodes(
         totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
         return totals
 
-    fate = lives["fate"].astype(np.int64)
-    fate[(fate == Fate.COMPLETED) & (of_jobs(jobs["done"]) == 0)] = int(Fate.STARVED)
+    done = of_jobs(jobs["done"]) > 0
     # of who was killed and is lost, or still waits, there is work that was not done
     left = of_jobs(np.where(jobs["killed"] > 0, jobs["work"], 0))
-    unfinished = np.isin(fate, (int(Fate.LOST), int(Fate.STARVED)))
-    return JobOutcome(
-        fate=fate,
-        killed=of_jobs(jobs["killed"]),
-        extra_work=(of_jobs(jobs["extra"]) - np.where(unfinished, left, 0)) * size,
-        eligible_time=lives["eligible"].astype(np.int64),
-    )
+    unfinished = ~done & np.isin(lives["fate"], (COMPLETED, LOST))
+    return outcomes_of(lives, done, (of_jobs(jobs["extra"]) - np.where(unfinished, left, 0)) * size)
 
 
 def dependents_of(
@@ -202,31 +207,50 @@ OUTAGE = np.dtype(
 """A time in which some neighbouring processors of a cluster are down, drained or in maintenance."""
 
 
+def named_nodes(cluster: Cluster, wanted: Iterable[str]) -> NDArray[np.bool_]:
+    """Nodes of a cluster that are named by their own names or that of their type; all if none is named."""
+    names, chosen = cluster.node_names, set(wanted)
+    kinds = [kind.name for kind in cluster.node_types for _ in range(kind.count)]
+    if not chosen or "*" in chosen:
+        return np.ones(len(names), np.bool_)
+    return np.array([name in chosen or kind in chosen for name, kind in zip(names, kinds, strict=True)])
+
+
+_BEGINS = {"down": Outage.DOWN, "drain": Outage.DRAINED}
+_ENDS = {"up": Outage.DOWN, "resume": Outage.DRAINED}
+"""Events that begin and end an outage of a kind."""
+
+
+def times_out(cluster: Cluster) -> list[tuple[int, int, int, int, int]]:
+    """When which node is out: the node, start, end, kind (value of `Outage`), and since when it is known.
+
+    Nodes that nobody brings back are out until `FOREVER`.
+    """
+    out: list[tuple[int, int, int, int, int]] = []
+    since: dict[tuple[int, int], int] = {}
+    for event in sorted(cluster.events, key=lambda event: event.time):
+        for node in np.flatnonzero(named_nodes(cluster, (event.node,))).tolist():
+            if event.kind == "maintenance":
+                out.append((node, event.start, event.end, int(Outage.MAINTENANCE), event.time))
+            elif event.kind in _BEGINS:
+                since.setdefault((node, int(_BEGINS[event.kind])), event.time)
+            elif (ended := (node, int(_ENDS[event.kind]))) in since:
+                begin = since.pop(ended)
+                out.append((node, begin, event.time, ended[1], begin))
+    return out + [(node, begin, FOREVER, kind, begin) for (node, kind), begin in since.items()]
+
+
 def outages_of(clusters: Sequence[Cluster]) -> NDArray[Any]:
     """Outages of clusters whose nodes have `processors_per_node` processors each, by start.
 
-    A cluster's node k has the processors from k x processors_per_node on. Nodes that nobody brings back are
-    out until `FOREVER`.
+    A cluster's node k has the processors from k x processors_per_node on.
     """
-    rows: list[tuple[int, ...]] = []
-    for index, cluster in enumerate(clusters):
-        size = cluster.processors_per_node
-        places = {name: k for k, name in enumerate(cluster.node_names)} if cluster.events else {}
-        everywhere = {"*", *(kind.name for kind in cluster.node_types)}
-        since: dict[tuple[int, bool], int] = {}
-        for event in sorted(cluster.events, key=lambda event: event.time):
-            for k in range(len(places)) if event.node in everywhere else [places[event.node]]:
-                where = (index, k * size, (k + 1) * size)
-                drained = event.kind in ("drain", "resume")
-                if event.kind == "maintenance":
-                    rows.append((*where, event.start, event.end, event.time, 0))
-                elif event.kind in ("down", "drain"):
-                    since.setdefault((k, drained), event.time)
-                elif (k, drained) in since:
-                    begin = since.pop((k, drained))
-                    rows.append((*where, begin, event.time, begin, int(drained)))
-        for (k, drained), begin in since.items():
-            rows.append((index, k * size, (k + 1) * size, begin, FOREVER, begin, int(drained)))
+    rows = [
+        (index, node * size, (node + 1) * size, start, end, announced, int(kind == Outage.DRAINED))
+        for index, cluster in enumerate(clusters)
+        for size in [cluster.processors_per_node]
+        for node, start, end, kind, announced in times_out(cluster)
+    ]
     rows.sort(key=lambda row: (row[3], row[0], row[1]))
     return np.array(rows, OUTAGE)
 
@@ -245,14 +269,13 @@ def outage_events(*times: Integers) -> NDArray[Any]:
 
 def outage_variables(outages: NDArray[Any]) -> dict[str, Variable]:
     """Variables of a run that say which processors were out when; drained ones are left aside."""
-    out = outages[outages["drained"] == 0]
-    texts = {
-        "cluster": ("index of the cluster of which processors were out", "1"),
-        "first": ("the lowest processor that was out", "1"),
-        "end": ("the processor after the highest one that was out", "1"),
-        "start": ("start of an outage", "s"),
-        "until": ("end of an outage", "s"),
-    }
-    return {
-        f"closure_{name}": ("closure", out[name].copy(), text, unit) for name, (text, unit) in texts.items()
-    }
+    return described("closure", _CLOSURE, outages[outages["drained"] == 0], "closure_")
+
+
+_CLOSURE = {
+    "cluster": ("index of the cluster of which processors were out", "1"),
+    "first": ("the lowest processor that was out", "1"),
+    "end": ("the processor after the highest one that was out", "1"),
+    "start": ("start of an outage", "s"),
+    "until": ("end of an outage", "s"),
+}

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from gridsched.engine import node_clusters
 from gridsched.engine.clusters import Order, StartPredictions
-from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.node_clusters import RULE, SITE, Sites
-from gridsched.engine.nodes.records import LIMIT, TYPICAL, EventKind, Placement, Requeue
+from gridsched.engine.job_lifecycle import Fate, Requeue
+from gridsched.engine.node_clusters import RULE, SITE
+from gridsched.engine.nodes.records import LIMIT, TYPICAL, EventKind, Placement
 from gridsched.engine.records import Backfilling, Correction, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -87,12 +87,14 @@ class NodeGrid(Grid):
     ) -> None:
         super().__init__(submission, home, requests)
         self._tables = _Tables(self)
-        self.sites = self._tables.sites()
+        known, of_sites = self._tables.known(), self._tables.of_sites()
         clusters = len(submission.clusters)
         everywhere = np.ones((clusters + 1, clusters), np.bool_)
-        self.against = self._reasons_against(everywhere if reach is None else reach)
+        reached = (everywhere if reach is None else reach)[home]
+        self.against = _reasons_against(reached, known["fits"][known["sites"]["kind"]])
         self.local = node_clusters.allocate(
-            self.sites,
+            known,
+            of_sites,
             np.repeat(labels_of(submission.workload), requests),
             lifecycles_of(submission, self.against > 0),
             requests,
@@ -103,24 +105,8 @@ class NodeGrid(Grid):
 
     def can_hold(self, m: int) -> NDArray[np.bool_]:
         """Whether a cluster can hold each job."""
-        held: NDArray[np.bool_] = self.sites.fits[self.sites.sites["kind"][m]] == 0
+        held: NDArray[np.bool_] = self.local.fits[self.local.sites["kind"][m]] == 0
         return held
-
-    def _reasons_against(self, reach: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Why no cluster can hold each job, of those that jobs of its home reach; else 0.
-
-        Limits come first, so that it is known of which jobs the nodes could hold.
-        """
-        found = np.zeros(len(self.home), np.int8)
-        held = np.zeros(len(self.home), np.bool_)
-        too_large = REASONS.index(TOO_LARGE) + 1
-        for m, site in enumerate(self.sites.sites):
-            reached = reach[:, m][self.home]
-            codes = self.sites.fits[site["kind"]]
-            held |= reached & (codes == 0)
-            better = reached & (codes > 0) & ((found == 0) | (found == too_large))
-            found = np.where(better, codes, found)
-        return np.where(held, 0, found).astype(np.int8)
 
     def make_room(self) -> None:
         """Give the clusters the room that they asked for."""
@@ -173,7 +159,7 @@ class NodeGrid(Grid):
                 np.where(ran >= 0, known, self.submission.estimate).astype(np.int64)
             )
         start, end = times_of(segments, number)
-        watched = self.sites.sites["watched"] == 1
+        watched = local.sites["watched"] == 1
         corrections = int(local.real.state["corrections"][:-1, 0][watched].sum())
         return Schedule(
             start_time=start,
@@ -236,6 +222,20 @@ def grid_for(
     )
 
 
+def _reasons_against(reached: NDArray[np.bool_], codes: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Why no cluster can hold each job, of those that it reaches (bool[n, m]); else 0. `codes` are of each.
+
+    Limits come first, so that it is known of which jobs the nodes could hold.
+    """
+    found = np.zeros(len(reached), np.int8)
+    too_large = REASONS.index(TOO_LARGE) + 1
+    for there, code in zip(reached.T, codes, strict=True):
+        better = there & (code > 0) & ((found == 0) | (found == too_large))
+        found = np.where(better, code, found)
+    held = (reached.T & (codes == 0)).any(axis=0)
+    return np.where(held, 0, found).astype(np.int8)
+
+
 def _requests(workload: Workload, clusters: Sequence[Cluster]) -> tuple[Integers, Integers]:
     """Request of each job, and a job of each request: jobs of one request ask for the same everywhere."""
     columns = np.stack(asking_columns(workload, clusters))
@@ -287,7 +287,7 @@ def _priorities(
 
 
 class _Tables:
-    """The parts of `Sites`, of one cluster after the other.
+    """What clusters have, of one after the other.
 
     `clusters` has the nodes of each, `rows` what clusters have in one array after another, by its name in
     `SITE`; `asked` and `fits` are of clusters of one kind.
@@ -379,29 +379,28 @@ class _Tables:
         looks = self._grid.records[m]["backfilling"] >= Backfilling.EASY
         site["watched"] = looks or bool(cluster.events)
 
-    def sites(self) -> Sites:
-        """All that was added."""
+    def known(self) -> dict[str, Any]:
+        """Fields of `NodeClusters`."""
+        groups = [row for _, row in self._groups.values()]
+        return {
+            "sites": self._sites.copy(),
+            "users": user_numbers(self._workload),
+            "request_of": self._request_of,
+            "fits": np.stack(self.fits),
+            "asked": np.stack(self.asked),
+            "group_of": np.stack(groups) if groups else np.empty((0, 0), np.int64),
+            "rules": np.concatenate(self.rows["rule"]),
+            "closings": np.concatenate(self.rows["closing"]),
+        }
+
+    def of_sites(self) -> dict[str, Any]:
+        """Fields of `NodeArrays` with a part for each cluster."""
         sets = self.rows["row"]
         overlaps = [(each.astype(np.int64) @ each.astype(np.int64).T) > 0 for each in sets]
-        groups = [row for _, row in self._groups.values()]
-        together = {name: np.concatenate(rows) for name, rows in self.rows.items() if name != "row"}
-        return Sites(
-            sites=self._sites,
-            users=user_numbers(self._workload),
-            request_of=self._request_of,
-            fits=np.stack(self.fits),
-            asked=np.stack(self.asked),
-            group_of=np.stack(groups) if groups else np.empty((0, 0), np.int64),
-            rules=together["rule"],
-            nodes=together["node"],
-            limits=together["limit"],
-            allowed=_one_below_the_other(sets),
-            overlap=_one_below_the_other(overlaps),
-            events=together["event"],
-            closings=together["closing"],
-            windows=together["window"],
-            typical=together["typical"],
-        )
+        names = {"nodes": "node", "limits": "limit", "events": "event", "windows": "window"}
+        names["typical"] = "typical"
+        together = {name: np.concatenate(self.rows[own]) for name, own in names.items()}
+        return together | {"allowed": _one_below_the_other(sets), "overlap": _one_below_the_other(overlaps)}
 
 
 def _one_below_the_other(tables: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:

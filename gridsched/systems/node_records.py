@@ -18,8 +18,8 @@ from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition, nodes_with
 from gridsched.platform import Cluster
 from gridsched.policies.nodes import affinities
-from gridsched.results import SEGMENT, Variable, of_tasks
-from gridsched.systems.job_outcomes import JobOutcome, outcome_variables
+from gridsched.results import SEGMENT, Variable, described, of_tasks
+from gridsched.systems.job_outcomes import JobOutcome, named_nodes, outcome_variables, times_out
 from gridsched.workloads.arrays import limited_arrays
 from gridsched.workloads.table import Workload
 
@@ -92,7 +92,7 @@ def nodes_for(cluster: Cluster, workload: Workload) -> tuple[ClusterNodes, Integ
     """The nodes of a cluster for the jobs of a workload, and the row of `allowed` of each job."""
     nodes, names = _nodes_of(cluster)
     allowed, where = reach_of(cluster, names, workload)
-    events, windows, outages = events_of(cluster, names)
+    events, windows, outages = events_of(cluster)
     site = ClusterNodes(
         nodes=nodes, names=names, allowed=allowed, events=events, windows=windows, outages=outages
     )
@@ -216,7 +216,7 @@ def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[ND
 
 def partition_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
     """Nodes of each partition; all nodes where there is none."""
-    sets = [_named(cluster, each.nodes, names) for each in cluster.partitions]
+    sets = [named_nodes(cluster, each.nodes) for each in cluster.partitions]
     return np.array(sets or [np.ones(len(names), np.bool_)])
 
 
@@ -236,15 +236,6 @@ def constraints_of(workload: Workload, cluster: Cluster) -> Integers:
         return np.zeros(len(workload), np.int64)
     row: Integers = np.argmax(np.asarray(workload.constraint)[:, np.newaxis] == numbers, axis=1)
     return row
-
-
-def _named(cluster: Cluster, wanted: tuple[str, ...] | Any, names: list[str]) -> NDArray[np.bool_]:
-    """Nodes that are named by their own names or that of their type; all if none is named."""
-    kinds = [kind.name for kind in cluster.node_types for _ in range(kind.count)]
-    chosen = set(wanted)
-    if not chosen or "*" in chosen:
-        return np.ones(len(names), np.bool_)
-    return np.array([name in chosen or kind in chosen for name, kind in zip(names, kinds, strict=True)])
 
 
 def reasons_against(
@@ -341,45 +332,23 @@ def limits_of(workload: Workload, limits: Any) -> tuple[RecordArray, Integers]:
     return np.array(table, LIMIT), np.ascontiguousarray(limited)
 
 
-def events_of(cluster: Cluster, names: list[str]) -> tuple[RecordArray, RecordArray, Integers]:
+def events_of(cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:
     """Events of single nodes by time, maintenance windows, and outages with the fields of `_OUTAGE`."""
     events: list[tuple[int, int, int, int]] = []
     windows: list[tuple[int, int, int, int]] = []
-    out: list[tuple[int, int, int, int, int]] = []
     for event in cluster.events:
-        for node in np.flatnonzero(_named(cluster, (event.node,), names)).tolist():
+        for node in np.flatnonzero(named_nodes(cluster, (event.node,))).tolist():
             if event.kind == "maintenance":
                 w = len(windows)
                 windows.append((node, event.start, event.end, -1))
-                out.append((node, event.start, event.end, int(Outage.MAINTENANCE), event.time))
                 events.append((event.time, node, int(EventKind.ANNOUNCE), w))
                 events.append((event.start, node, int(EventKind.CLOSE), w))
                 events.append((event.end, node, int(EventKind.OPEN), w))
             else:
                 events.append((event.time, node, int(EventKind[event.kind.upper()]), -1))
     events.sort(key=lambda each: each[0])
-    out += _times_out(events, EventKind.DOWN, EventKind.UP, Outage.DOWN)
-    out += _times_out(events, EventKind.DRAIN, EventKind.RESUME, Outage.DRAINED)
-    fields = len(_OUTAGE)
-    return (
-        np.array(events, EVENT),
-        np.array(windows, WINDOW),
-        np.array(sorted(out), np.int64).reshape(-1, fields),
-    )
-
-
-def _times_out(
-    events: list[tuple[int, int, int, int]], begin: EventKind, back: EventKind, outage: Outage
-) -> list[tuple[int, int, int, int, int]]:
-    """When which node was out from one kind of event to another."""
-    since: dict[int, int] = {}
-    out = []
-    for time, node, kind, _ in events:
-        if kind == int(begin):
-            since.setdefault(node, time)
-        elif kind == int(back) and node in since:
-            out.append((node, since[node], time, int(outage), since.pop(node)))
-    return out + [(node, time, FOREVER, int(outage), time) for node, time in since.items()]
+    out = np.array(sorted(times_out(cluster)), np.int64).reshape(-1, len(_OUTAGE))
+    return np.array(events, EVENT), np.array(windows, WINDOW), out
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -443,6 +412,12 @@ _LIMIT = {
     "seconds": ("most processors times estimated seconds of a group at once, -1 for any number", "s"),
 }
 
+_AFTER_FAILURES = {
+    "requeue": ("where a job waits whose node failed", "1"),
+    "checkpoint_interval": ("interval of checkpoints", "s"),
+    "checkpoint_cost": ("cost of checkpoints", "s"),
+}
+
 
 def node_results(
     workload: Workload,
@@ -489,24 +464,21 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
         segment_offset += len(run.segments)
         node_offset += columns
         row_offset += rows
-    for name, (text, unit) in PIECES.items():
-        parts = pieces[name]
+    for name, parts in pieces.items():
         values = parts[0] if len(parts) == 1 else np.concatenate(parts)  # there may be very many
-        variables[f"piece_{name}"] = ("piece", values, text, unit)
-    for name, (text, unit) in ASKED_TEXTS.items():
-        variables[f"asked_{name}"] = ("job", asked[name], text, unit)
+        variables[f"piece_{name}"] = ("piece", values, *PIECES[name])
     table = np.concatenate([run.site.nodes for *_, run in runs])
+    out = dict(zip(_OUTAGE, np.concatenate(outages).T, strict=True))
     variables |= {
+        **described("job", ASKED_TEXTS, asked, "asked_"),
         "node_name": ("node", np.array(names), "name of the node", "1"),
         "node_cluster": ("node", np.concatenate(owner), "index of the cluster", "1"),
         "node_cores": ("node", table["cores"].copy(), "processors of the node", "1"),
         "node_memory": ("node", table["memory"].copy(), "memory of the node", "KiB"),
         "node_gpus": ("node", table["gpus"].copy(), "GPUs of the node", "1"),
         "node_reach": (("reach", "node"), reach, "1 for the nodes that jobs may use", "1"),
+        **described("outage", _OUTAGE, out, "outage_"),
     }
-    out = np.concatenate(outages)
-    for k, (name, (text, unit)) in enumerate(_OUTAGE.items()):
-        variables[f"outage_{name}"] = ("outage", out[:, k].copy(), text, unit)
     return variables | _limit_variables(runs, jobs) | _priority(runs, jobs) | _after_failures(clusters)
 
 
@@ -520,31 +492,18 @@ def _limit_variables(runs: Uses, jobs: int) -> dict[str, Variable]:
     for _, _, own, run in runs:
         limited[own, : run.limited.shape[1]] = np.where(run.limited >= 0, run.limited + offset, -1)
         offset += len(run.limits)
-    variables: dict[str, Variable] = {
-        "limited": (("job", "subject"), limited, "indices of the limits of the job, -1 for none", "1")
-    }
-    for name, (text, unit) in _LIMIT.items():
-        values = np.where(limits[name] == FOREVER, -1, limits[name])
-        variables[f"limit_{name}"] = ("limit", values, text, unit)
-    return variables
+    most = {name: np.where(limits[name] == FOREVER, -1, limits[name]) for name in _LIMIT}
+    subject = (("job", "subject"), limited, "indices of the limits of the job, -1 for none", "1")
+    return {"limited": subject, **described("limit", _LIMIT, most, "limit_")}
 
 
 def _after_failures(clusters: Sequence[Cluster]) -> dict[str, Variable]:
     """Treatment of jobs whose nodes fail, on clusters of which some do."""
     if not any(cluster.events for cluster in clusters):
         return {}
-    requeue = np.array([cluster.requeue for cluster in clusters])
-    times = {
-        "interval": [cluster.checkpoint_interval for cluster in clusters],
-        "cost": [cluster.checkpoint_cost for cluster in clusters],
-    }
-    variables: dict[str, Variable] = {
-        "cluster_requeue": ("cluster", requeue, "where a job waits whose node failed", "1")
-    }
-    for name, values in times.items():
-        text = f"{name} of checkpoints"
-        variables[f"cluster_checkpoint_{name}"] = ("cluster", np.array(values, np.int64), text, "s")
-    return variables
+    names = ("requeue", "checkpoint_interval", "checkpoint_cost")
+    columns = {name: np.array([getattr(each, name) for each in clusters]) for name in names}
+    return described("cluster", _AFTER_FAILURES, columns, "cluster_")
 
 
 def _priority(runs: Uses, jobs: int) -> dict[str, Variable]:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gridsched.experiments.kinds.jscheduler.platforms import load_platform
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy, named_policy
-from gridsched.systems.jscheduler.centres import load_platform
 from gridsched.systems.jscheduler.scheduler import JScheduler, PredictionsName
 from gridsched.systems.superscheduler.scheduler import Superscheduler
 from tests.benchmarks import workload

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.job_lifecycle import Fate, Requeue
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import (
     EVENT,
@@ -19,7 +19,6 @@ from gridsched.engine.nodes.records import (
     WINDOW,
     EventKind,
     Placement,
-    Requeue,
 )
 from gridsched.engine.records import FOREVER, LABELS, Backfilling, Correction, Overrun, Prediction
 from gridsched.policies.scores import SCORE, largest_expansion_factor

@@ -173,7 +173,10 @@ def test_profile_equals_free_processors_second_by_second(
         assert steps[profile.find(steps, low, high, second)]["free"] == free[second]
     assert all(a["free"] != b["free"] for a, b in itertools.pairwise(steps[:high]))
 
-    low = profile.forget_past(steps, low, high, now)
+    bounds = np.zeros(1, [("low", np.int64), ("high", np.int64)])
+    bounds["low"], bounds["high"] = low, high
+    profile.forget_past(steps, bounds[0], now)
+    low, high = bounds[0]
     assert steps[low]["time"] == now
 
     wanted = total - processors

@@ -23,8 +23,8 @@ from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_study
 from gridsched.experiments.kinds.calendars import LENGTHS
 from gridsched.experiments.kinds.dynamic_grid.config import DynamicGridStudy
+from gridsched.experiments.kinds.jscheduler.platforms import load_platform
 from gridsched.io import resource
-from gridsched.systems.jscheduler.centres import load_platform
 from tests.conftest import REPOSITORY
 from tests.support.errors import refused
 from tests.support.fields import assert_fields

@@ -12,7 +12,7 @@ from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.jscheduler.scheduler import JScheduler, MetricName, Simulation
+from gridsched.systems.jscheduler.scheduler import JScheduler, Simulation
 from gridsched.workloads.table import UNKNOWN, Workload
 
 
@@ -43,7 +43,6 @@ def simulation_of(
     *,
     samples: NDArray[np.int16] | None = None,
     seed: int = 0,
-    metrics: Sequence[MetricName] | None = None,
     overrun: OverrunName = "doubling",
     user: NDArray[Any] | None = None,
     home: NDArray[Any] | None = None,
@@ -65,7 +64,7 @@ def simulation_of(
         seed=seed,
         times="unit",
     )
-    return Simulation(submission, jscheduler, samples=samples, metrics=metrics)
+    return Simulation(submission, jscheduler, samples=samples)
 
 
 def in_short(schedule: Schedule) -> SelfSchedule:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from gridsched.engine import job_lifecycle
 from gridsched.engine.jit import inline, noinline
-from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles, note_end
+from gridsched.engine.job_lifecycle import (
+    COMPLETED,
+    REQUEUE_AT_END,
+    REQUEUE_NEVER,
+    let_enter,
+    let_give_up,
+    next_of_lifecycles,
+)
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.plans import (
     expect_begin,
@@ -14,22 +22,16 @@ from gridsched.engine.nodes.plans import (
     take_piece,
 )
 from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, set_lengths, stop
-from gridsched.engine.nodes.records import EventKind, Requeue
+from gridsched.engine.nodes.records import (
+    ANNOUNCE,
+    CLOSE,
+    DOWN,
+    DRAIN,
+    RESUME,
+    UP,
+)
 from gridsched.engine.nodes.runtime_prediction import learn, predict
-from gridsched.engine.records import Prediction
-
-_ESTIMATE = int(Prediction.ESTIMATE)
-_COMPLETED = int(Fate.COMPLETED)
-_LOST = int(Fate.LOST)
-_DOWN = int(EventKind.DOWN)
-_UP = int(EventKind.UP)
-_DRAIN = int(EventKind.DRAIN)
-_RESUME = int(EventKind.RESUME)
-_ANNOUNCE = int(EventKind.ANNOUNCE)
-_CLOSE = int(EventKind.CLOSE)
-_END = int(Requeue.END)
-_LOSE = int(Requeue.LOST)
-
+from gridsched.engine.records import BY_ESTIMATE
 
 # --- who enters and who leaves --------------------------------------------------------------------
 
@@ -50,7 +52,7 @@ def process_lifecycles(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Let jobs enter the queue whose time has come, and those leave whose users give up."""
     while next_of_lifecycles(a.lifecycles) == now:
         for k in range(let_enter(a.lifecycles, now, a.later)):
-            if options.prediction != _ESTIMATE:
+            if options.prediction != BY_ESTIMATE:
                 _predict(a, a.later[k], options)
             enter(a, a.later[k])
         for k in range(let_give_up(a.lifecycles, now, a.later)):
@@ -61,13 +63,6 @@ def process_lifecycles(a: NodeArrays, now: int, options: NodeOptions) -> None:
 # --- ends -----------------------------------------------------------------------------------------
 
 
-@inline
-def _tell_end(a: NodeArrays, j: int, now: int, fate: int, options: NodeOptions) -> None:
-    """Tell those who wait for a job that it is done with."""
-    if options.requests > 0:
-        note_end(a.lifecycles, j // options.requests, now, fate)
-
-
 @noinline
 def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job end by itself."""
@@ -76,7 +71,8 @@ def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     stop(a, j, now, options)
     learn(a.jobs, j, a.recent, options.prediction)
     job["done"] = True
-    _tell_end(a, j, now, _COMPLETED, options)
+    if options.requests > 0:
+        job_lifecycle.note_end(a.lifecycles, j // options.requests, now, COMPLETED)
 
 
 @inline
@@ -87,17 +83,18 @@ def kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     stop(a, j, now, options)
     job["killed"] += 1
     lose_progress(a, j, elapsed, options)
-    if options.requeue == _LOSE:
-        _tell_end(a, j, now, _LOST, options)
+    if options.requests > 0:
+        job_lifecycle.kill(a.lifecycles, j // options.requests, options.requeue, now)
+    if options.requeue == REQUEUE_NEVER:
         return
-    if options.requeue == _END:
+    if options.requeue == REQUEUE_AT_END:
         job["entry"] = -1
     enter(a, j)
 
 
 @noinline
-def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
-    """Kill all jobs that run on a node, in order of submission."""
+def _clear(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
+    """Kill the jobs that run on a node, in order of submission."""
     victim = 0
     while victim >= 0:
         victim = -1
@@ -141,21 +138,21 @@ def process_node_event(a: NodeArrays, now: int, options: NodeOptions) -> None:
     state["event"] += 1
     n, kind = event["node"], event["kind"]
     node = a.nodes[n]
-    if kind == _DOWN:
+    if kind == DOWN:
         node["down"] = True
-        _kill_all_on(a, n, now, options)
-    elif kind == _UP:
+        _clear(a, n, now, options)
+    elif kind == UP:
         node["down"] = False
-    elif kind == _DRAIN:
+    elif kind == DRAIN:
         node["drained"] = True
-    elif kind == _RESUME:
+    elif kind == RESUME:
         node["drained"] = False
-    elif kind == _ANNOUNCE:
+    elif kind == ANNOUNCE:
         _announce(a, event["window"])
-    elif kind == _CLOSE:
+    elif kind == CLOSE:
         forget_begin(a, a.windows[event["window"]]["piece"])
         node["windows"] += 1
-        _kill_all_on(a, n, now, options)
+        _clear(a, n, now, options)
     else:
         node["windows"] -= 1
         _open(a, event["window"])

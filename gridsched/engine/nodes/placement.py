@@ -18,18 +18,19 @@ from gridsched.engine import heap
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions
 from gridsched.engine.nodes.plans import take_piece
-from gridsched.engine.nodes.records import WHOLE, Placement
+from gridsched.engine.nodes.records import (
+    BEST_FIT,
+    DOT_PRODUCT,
+    FIRST_FIT,
+    FRAGMENTS,
+    PACKED,
+    RANDOM,
+    SPREAD,
+    WEIGHT,
+    WHOLE,
+    WORST_FIT,
+)
 from gridsched.engine.nodes.resources import find_least, units_beside_plans, units_free
-
-_FIRST_FIT = int(Placement.FIRST_FIT)
-_BEST_FIT = int(Placement.BEST_FIT)
-_WORST_FIT = int(Placement.WORST_FIT)
-_PACKED = int(Placement.PACKED)
-_SPREAD = int(Placement.SPREAD)
-_WEIGHT = int(Placement.WEIGHT)
-_RANDOM = int(Placement.RANDOM)
-_DOT_PRODUCT = int(Placement.DOT_PRODUCT)
-_FRAGMENTS = int(Placement.FRAGMENTS)
 
 _STEPS = 100
 """Whole numbers that scores are rounded down to."""
@@ -202,21 +203,21 @@ def _new_fragments(a: NodeArrays, j: int, n: int) -> float:
 def _score(a: NodeArrays, j: int, n: int, options: NodeOptions) -> float:
     """Place of a node in the order of a placement, smallest first."""
     placement = options.placement
-    if placement == _BEST_FIT:
+    if placement == BEST_FIT:
         return -float(int((1.0 - 0.5 * _left_over(a, j, n)) * _STEPS))
-    if placement in (_WORST_FIT, _SPREAD):
+    if placement in (WORST_FIT, SPREAD):
         return -_left_over(a, j, n)
-    if placement == _WEIGHT:
+    if placement == WEIGHT:
         return a.nodes[n]["weight"]
-    if placement == _RANDOM:
+    if placement == RANDOM:
         return _random(options.seed, j, n)
-    if placement == _DOT_PRODUCT:
+    if placement == DOT_PRODUCT:
         return -float(int((1.0 - 0.5 * _alignment(a, j, n)) * _STEPS))
-    if placement == _FRAGMENTS:
+    if placement == FRAGMENTS:
         return -float(int(_STEPS / (1.0 + math.exp(_new_fragments(a, j, n) / WHOLE))))
-    if placement == _FIRST_FIT or _wanted_share(a, j) == 0:
+    if placement == FIRST_FIT or _wanted_share(a, j) == 0:
         return 0.0
-    return -float(_packing(a, j, n) if placement == _PACKED else _clustering(a, j, n))
+    return -float(_packing(a, j, n) if placement == PACKED else _clustering(a, j, n))
 
 
 @inline
@@ -225,7 +226,7 @@ def _devices_for(a: NodeArrays, j: int, n: int, units: int, options: NodeOptions
     job, gpus = a.jobs[j], a.nodes[n]["gpus"]
     if job["share"] > 0:
         best = -1
-        if options.placement == _FRAGMENTS:
+        if options.placement == FRAGMENTS:
             _copy_devices(a, n)
             best = _best_device(a, j, n)
         else:
@@ -233,7 +234,7 @@ def _devices_for(a: NodeArrays, j: int, n: int, units: int, options: NodeOptions
                 free = a.least[DEVICES + d]
                 if free < job["share"]:
                     continue
-                if options.placement == _RANDOM:
+                if options.placement == RANDOM:
                     better = best < 0 or _random(options.seed, j, -d - 1) < _random(
                         options.seed, j, -best - 1
                     )
@@ -295,7 +296,7 @@ def _rank(a: NodeArrays, j: int, options: NodeOptions) -> int:
     """List in `turns` the nodes for a job, best first; return how many."""
     wanted, looked = a.jobs[j]["units"], a.state[0]["looked"]
     count, room, best = 0, 0, -1
-    if options.placement == _FIRST_FIT:
+    if options.placement == FIRST_FIT:
         for n in range(looked):
             if a.fitting[n] > 0 and room < wanted:
                 a.turns[count]["job"] = n
@@ -307,14 +308,14 @@ def _rank(a: NodeArrays, j: int, options: NodeOptions) -> int:
             a.scores[n] = _score(a, j, n, options)
             if best < 0 or a.scores[n] < a.scores[best]:
                 best = n
-    if a.fitting[best] >= wanted and (wanted == 1 or options.placement != _SPREAD):
+    if a.fitting[best] >= wanted and (wanted == 1 or options.placement != SPREAD):
         a.turns[0]["job"] = best
         return 1
     size = 0
     for n in range(looked):
         if a.fitting[n] > 0:
             size = heap.push(a.ranking, size, a.scores[n], n)
-    while size > 0 and (room < wanted or options.placement == _SPREAD):
+    while size > 0 and (room < wanted or options.placement == SPREAD):
         n = a.ranking[0]["job"]
         size = heap.pop(a.ranking, size)
         a.turns[count]["job"] = n
@@ -331,7 +332,7 @@ def choose(a: NodeArrays, j: int, start: int, options: NodeOptions) -> bool:
     """
     store = a.store[0]
     count = _rank(a, j, options)
-    used = _share_out(a, count, a.jobs[j]["units"], options.placement == _SPREAD)
+    used = _share_out(a, count, a.jobs[j]["units"], options.placement == SPREAD)
     if used > store["free_pieces"] or store["executions"] + used > len(a.executions):
         store["short"] = used
         return False
@@ -373,7 +374,7 @@ def fits_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> bool:
             units = units_beside_plans(a, j, n, now)
         a.fitting[n] = units
         fitting += units
-        if fitting >= wanted and options.placement == _FIRST_FIT:
+        if fitting >= wanted and options.placement == FIRST_FIT:
             state["looked"] = n + 1
             return True
     state["looked"] = len(a.nodes)

@@ -17,9 +17,7 @@ from gridsched.engine.nodes.plans import (
 )
 from gridsched.engine.nodes.resources import give_back, take
 from gridsched.engine.nodes.runtime_prediction import end_not_before
-from gridsched.engine.records import FOREVER, Backfilling
-
-_EASY = int(Backfilling.EASY)
+from gridsched.engine.records import EASY, FOREVER
 
 
 @inline
@@ -195,7 +193,7 @@ def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     store["expecting"] = heap.push(a.expecting, store["expecting"], job["expected"], j)
     state["corrections"] += 1
     state["broken"] = True
-    state["changed"] |= options.backfilling >= _EASY
+    state["changed"] |= options.backfilling >= EASY
 
 
 @inline

@@ -166,6 +166,11 @@ class Placement(IntEnum):
     FRAGMENTS = 9
 
 
+FIRST_FIT, BEST_FIT, WORST_FIT, PACKED, SPREAD, WEIGHT, RANDOM, DOT_PRODUCT, CLUSTERED, FRAGMENTS = map(
+    int, Placement
+)
+
+
 class EventKind(IntEnum):
     """What happens to a node."""
 
@@ -178,9 +183,4 @@ class EventKind(IntEnum):
     OPEN = 6
 
 
-class Requeue(IntEnum):
-    """What happens to a job whose node fails."""
-
-    PLACE = 0
-    END = 1
-    LOST = 2
+DOWN, UP, DRAIN, RESUME, ANNOUNCE, CLOSE, OPEN = map(int, EventKind)

@@ -11,23 +11,19 @@ from typing import Any
 
 from gridsched.engine.jit import inline
 from gridsched.engine.overrun import expected_end
-from gridsched.engine.records import Prediction
+from gridsched.engine.records import BY_ACTUAL, BY_DOUBLE, BY_RECENT
 from gridsched.engine.runtime_prediction import corrected_end
-
-_DOUBLE = int(Prediction.DOUBLE)
-_ACTUAL = int(Prediction.ACTUAL)
-_RECENT = int(Prediction.RECENT)
 
 
 @inline
 def predict(jobs: Any, j: int, recent: Any, prediction: int) -> None:
     """Say how many seconds of work a job that enters a queue is thought to have."""
     job = jobs[j]
-    if prediction == _DOUBLE:
+    if prediction == BY_DOUBLE:
         job["guess"] = 2 * job["given"]
-    elif prediction == _ACTUAL:
+    elif prediction == BY_ACTUAL:
         job["guess"] = max(1, job["work"])
-    elif prediction == _RECENT and job["user"] >= 0 and recent[job["user"], 1] >= 0:
+    elif prediction == BY_RECENT and job["user"] >= 0 and recent[job["user"], 1] >= 0:
         mean = (recent[job["user"], 0] + recent[job["user"], 1]) // 2
         job["guess"] = max(1, min(mean, job["given"]))
     job["predicted"] = job["guess"]
@@ -37,7 +33,7 @@ def predict(jobs: Any, j: int, recent: Any, prediction: int) -> None:
 def learn(jobs: Any, j: int, recent: Any, prediction: int) -> None:
     """Remember how long a job that ends now has run."""
     user = jobs[j]["user"]
-    if prediction == _RECENT and user >= 0:
+    if prediction == BY_RECENT and user >= 0:
         recent[user, 1] = recent[user, 0]
         recent[user, 0] = jobs[j]["work"]
 
@@ -45,6 +41,6 @@ def learn(jobs: Any, j: int, recent: Any, prediction: int) -> None:
 @inline
 def end_not_before(job: Any, prediction: int, correction: int, overrun: int, not_before: int) -> int:
     """First expected end of a running job at or after a time."""
-    if prediction == _RECENT:
+    if prediction == BY_RECENT:
         return corrected_end(job["start"], job["estimate"], job["limit"], correction, overrun, not_before)
     return expected_end(job["start"], job["estimate"], overrun, not_before)

@@ -8,11 +8,9 @@ from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.placement import choose, could_fit, fits_now, is_refused
 from gridsched.engine.nodes.plans import earliest, forget_plan, free_pieces_of, note_plan
 from gridsched.engine.nodes.queue import start, within_limits
-from gridsched.engine.records import FOREVER, Backfilling
+from gridsched.engine.records import EASY, FOREVER
 
 __all__ = ["could_fit", "is_refused", "within_limits"]
-
-_EASY = int(Backfilling.EASY)
 
 
 @inline
@@ -65,7 +63,7 @@ def begin_pass(a: NodeArrays, now: int, options: NodeOptions) -> None:
 @inline
 def end_pass(a: NodeArrays, options: NodeOptions) -> None:
     """Drop the reservations that were made for this pass alone."""
-    if options.backfilling == _EASY:
+    if options.backfilling == EASY:
         forget_plans(a, 0)
 
 

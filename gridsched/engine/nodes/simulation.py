@@ -15,10 +15,8 @@ from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.events import finish, process_lifecycles, process_node_event
 from gridsched.engine.nodes.queue import correct, next_end, next_expected_end
 from gridsched.engine.passes import scheduling_pass
-from gridsched.engine.records import FOREVER, Backfilling
+from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
-
-_EASY = int(Backfilling.EASY)
 
 
 @inline

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import bundles, rings
-from gridsched.engine.job_lifecycle import Fate, Lifecycles
-from gridsched.engine.nodes.records import Requeue
+from gridsched.engine.job_lifecycle import Lifecycles, Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -19,7 +18,7 @@ from gridsched.systems.calendars.kernels import bookings, calendar, managers
 from gridsched.systems.calendars.kernels.bookings import NODE, NOWHERE, ManagerTree, Route, Status
 from gridsched.systems.calendars.kernels.processors import CAPACITY, CLOSING, Outages
 from gridsched.systems.calendars.tree import Manager, flatten
-from gridsched.systems.job_outcomes import outage_events
+from gridsched.systems.job_outcomes import outage_events, outcomes_of
 
 if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
@@ -352,15 +351,8 @@ def _result(tree: ManagerTree, outages: Outages | None) -> CalendarSchedule:
     segments = segments[np.lexsort((segments["cluster"], segments["start"], segments["job"]))]
     counts = _counts(tree, jobs["reserved"], asked, segments)
     if outages is not None:
-        lives = outages.lifecycles.jobs
-        starved = (lives["fate"] == Fate.COMPLETED) & ~done
         lost = np.where(plans["first"] >= 0, (plans["done"] - jobs["run_time"]) * requests["nodes"], 0)
-        jobs |= {
-            "fate": np.where(starved, int(Fate.STARVED), lives["fate"]),
-            "killed": plans["killed"],
-            "extra_work": lost,
-            "eligible_time": lives["eligible"],
-        }
+        jobs |= vars(outcomes_of(outages.lifecycles.jobs, done, lost))
         counts |= {
             "outage_displaced": int(tree.counts["outage_displaced"][0]),
             "reservations_broken": int(plans["broken"].sum()),

@@ -95,7 +95,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, described, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler, check_choices
+from gridsched.systems.base import Scheduler, check_choices, check_values
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
 from gridsched.systems.calendars.measures import calendar_measures
 from gridsched.systems.calendars.planning import (
@@ -197,11 +197,15 @@ class Calendars(Scheduler):
     }
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low_water < 1:
-            raise ConfigurationError(f"low_water is {self.low_water}; use a share from 0 to below 1")
-        for key in ("threshold", "promote_share"):
-            if not 0 < getattr(self, key) <= 1:
-                raise ConfigurationError(f"{key} is {getattr(self, key)}; use a share above 0, at most 1")
+        positive = "a share above 0, at most 1"
+        check_values(
+            self,
+            {
+                "low_water": (0 <= self.low_water < 1, "a share from 0 to below 1"),
+                "threshold": (0 < self.threshold <= 1, positive),
+                "promote_share": (0 < self.promote_share <= 1, positive),
+            },
+        )
         check_choices(self)
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))

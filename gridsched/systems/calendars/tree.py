@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from numbers import Integral
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
-from gridsched.engine.records import LARGEST
+from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
+from gridsched.systems.base import check_choices, check_values, is_whole
 from gridsched.systems.calendars.kernels.bookings import NOWHERE
 
 OverrunName = Literal["kill", "suspend"]
@@ -48,7 +48,7 @@ class SlotPlan:
             if len(level) != 2:
                 raise ConfigurationError(f"slots: level {position} is {level}; use (count, duration)")
             count, duration = level
-            if not _is_whole(duration, 1):
+            if not is_whole(duration, 1):
                 raise ConfigurationError(
                     f"slots: level {position} has slots of {duration!r} s; "
                     f"use whole seconds from 1 to {LARGEST}"
@@ -58,7 +58,7 @@ class SlotPlan:
                     raise ConfigurationError(
                         f"slots: the last level has {count!r} slots; use None, for as many as needed"
                     )
-            elif not _is_whole(count, 1):
+            elif not is_whole(count, 1):
                 raise ConfigurationError(f"slots: level {position} has {count!r} slots; use 1 or more")
         for (_, below), (_, above) in pairwise(self.levels):
             if above <= below or above % below:
@@ -131,23 +131,20 @@ class Rules:
     borrow_limit: int | None = None
 
     def __post_init__(self) -> None:
-        for key in ("promote_processors", "promote_duration", "bump", "borrow_limit"):
-            value = getattr(self, key)
-            if value is not None and not (isinstance(value, Integral) and 0 <= int(value) < 2**62):
-                raise self._error(key, "use a whole number from 0 on, or None")
-        if not _is_whole(self.bump_stretch, 0):
-            raise self._error("bump_stretch", f"use a whole number from 0 to {LARGEST}")
-        if self.bump_stretch and self.bump is None:
-            raise self._error("bump_stretch", "give bump, too, for instance 0")
-        if not _is_whole(self.period, 0):
-            raise self._error("period", f"use whole seconds from 0 to {LARGEST}")
-        if self.placement not in get_args(PlacementName):
-            raise self._error("placement", f"use one of {', '.join(get_args(PlacementName))}")
-
-    def _error(self, key: str, remedy: str) -> ConfigurationError:
         name = getattr(self, "name", "")
         who = f"manager {name}: " if name else ""
-        return ConfigurationError(f"{who}{key} is {getattr(self, key)!r}; {remedy}")
+        optional = ("promote_processors", "promote_duration", "bump", "borrow_limit")
+        values = {key: getattr(self, key) for key in optional}
+        rules = {
+            key: (value is None or is_whole(value, 0, FOREVER - 1), "a whole number from 0 on, or None")
+            for key, value in values.items()
+        }
+        rules["bump_stretch"] = is_whole(self.bump_stretch, 0), f"a whole number from 0 to {LARGEST}"
+        rules["period"] = is_whole(self.period, 0), f"whole seconds from 0 to {LARGEST}"
+        check_values(self, rules, who)
+        alone = self.bump_stretch > 0 and self.bump is None
+        check_values(self, {"bump_stretch": (not alone, "bump, too, for instance 0")}, who)
+        check_choices(self, who)
 
     def changed(self) -> dict[str, Any]:
         """Rules that are not as by default."""
@@ -200,8 +197,8 @@ class Level(Rules):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.children is not None and not _is_whole(self.children, 1):
-            raise self._error("children", "use a whole number from 1 on, or None")
+        good = self.children is None or is_whole(self.children, 1)
+        check_values(self, {"children": (good, "a whole number from 1 on, or None")})
 
 
 _UPWARD = ("promote_processors", "promote_duration", "bump", "bump_stretch")
@@ -243,10 +240,6 @@ def tree_of_levels(levels: Sequence[Level], clusters: Sequence[Cluster]) -> Mana
             for place, group in enumerate(groups, start=1)
         ]
     return nodes[0]
-
-
-def _is_whole(value: Any, low: int) -> bool:
-    return isinstance(value, Integral) and low <= int(value) <= LARGEST
 
 
 def clusters_of(root: Manager | Cluster) -> list[Cluster]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.job_lifecycle import GAVE_UP, LOST, NEVER_ELIGIBLE
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.results import Schedule, Variable, described, of_tasks
 from gridsched.submission import Submission
@@ -17,11 +17,11 @@ from gridsched.systems.dynamic_grid.kernels import state
 from gridsched.systems.dynamic_grid.membership import Membership
 from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, checkpoints_of
 from gridsched.systems.job_outcomes import (
-    JobOutcome,
     needs_lifecycles,
     outage_variables,
     outages_of,
     outcome_variables,
+    outcomes_of,
 )
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def outcome(
 _COUNTED = ("rejected", "stopped", "stranded")
 """Outcomes of which a run counts the jobs."""
 
-_LEFT = (int(Fate.GAVE_UP), int(Fate.NEVER_ELIGIBLE), int(Fate.LOST))
+_LEFT = (GAVE_UP, NEVER_ELIGIBLE, LOST)
 """Fates of jobs that neither ended nor wait."""
 
 
@@ -177,13 +177,7 @@ def _fates(
     """Variables and counters with the outcomes of jobs and nodes, for runs in which there are such."""
     if not needs_lifecycles(submission.clusters, submission.workload):
         return {}, {}
-    lives = done.grid.lifecycles.jobs
-    outcomes = JobOutcome(
-        fate=np.where(became == STRANDED, int(Fate.STARVED), lives["fate"]),
-        killed=done.grid.progress["killed"].copy(),
-        extra_work=extra_work,
-        eligible_time=lives["eligible"].copy(),
-    )
+    outcomes = outcomes_of(done.grid.lifecycles.jobs, became != STRANDED, extra_work)
     variables, counters = outcome_variables(submission.workload, outcomes)
     interval, pause = checkpoints_of(submission.clusters)
     killed = segments["killed"].copy()

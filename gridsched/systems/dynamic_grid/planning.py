@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import bundles, job_lifecycle, line, rings, running
 from gridsched.engine.clusters import is_first_come
-from gridsched.engine.job_lifecycle import Lifecycles
-from gridsched.engine.nodes.records import Requeue
+from gridsched.engine.job_lifecycle import Lifecycles, Requeue
 from gridsched.engine.records import FOREVER, JOB, LARGEST, Backfilling, Overrun, RecordArray, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster

@@ -213,7 +213,7 @@ def _whole_supersteps(dataset: xr.Dataset, s: Any) -> Any:
     return s.job[stopped & ((length % superstep != 0) | (length == 0))]
 
 
-def _killed_by_failures(dataset: xr.Dataset, s: Any) -> Any:
+def _where_nodes_fail(dataset: xr.Dataset, s: Any) -> Any:
     """Who is killed has processors on a cluster of which some go out of order then."""
     if "segment_killed" not in dataset:
         return np.empty(0, np.int64)
@@ -231,6 +231,6 @@ _RULES: tuple[tuple[Rule, str], ...] = (
     (_work_is_done, "does not do the work that it has"),
     (_local_speed, "does not run at the speed of its cluster"),
     (_whole_supersteps, "is stopped within a superstep"),
-    (_killed_by_failures, "is killed where no processor fails"),
+    (_where_nodes_fail, "is killed where no processor fails"),
 )
 """Rules, and what is said of a job that breaks one."""

@@ -116,7 +116,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -128,7 +127,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler, check_choices
+from gridsched.systems.base import Scheduler, check_choices, check_values, is_whole
 from gridsched.systems.dynamic_grid.graphs import (
     MAX_CLIQUES,
     GraphName,
@@ -249,20 +248,23 @@ class DynamicGrid(Scheduler):
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for key, (low, high) in _WHOLE.items():
-            _check_whole(key, getattr(self, key), low, high)
+        values = {key: value for key, value in vars(self).items() if not (value is None and key in _OPTIONAL)}
+        rules = {
+            key: (is_whole(values.get(key, low), low, high), f"a whole number from {low} to {high}")
+            for key, (low, high) in _WHOLE.items()
+        }
         for key, low in (("overhead", 1), ("migration_cost", 0), ("resume_cost", 0)):
-            _check_thousandths(key, getattr(self, key), low)
-        if not 0 <= self.grid_share <= 1:
-            raise ConfigurationError(f"grid_share is {self.grid_share}; use a share from 0 to 1")
+            wanted = f"a multiple of 0.001 from {low} to {_MAX_COST:g}"
+            rules[key] = _is_in_thousandths(values.get(key, low), low), wanted
+        factor = 1 if self.stop_factor is None else self.stop_factor
+        rules["stop_factor"] = np.isfinite(factor) and factor >= 1, "a number from 1 on, or None"
+        rules["grid_share"] = 0 <= self.grid_share <= 1, "a share from 0 to 1"
+        check_values(self, {key: (good, _or_none(key, wanted)) for key, (good, wanted) in rules.items()})
         if self.policy is not None and named_policy(self.policy).predicts:
             raise ConfigurationError(
                 f"policy is {self.policy!r}, which predicts run times, but {self.cannot['predictions']}; "
                 f"use one of {', '.join(POLICIES)}, easy(r)"
             )
-        factor = self.stop_factor
-        if factor is not None and not (np.isfinite(factor) and factor >= 1):
-            raise ConfigurationError(f"stop_factor is {factor}; use a number from 1 on, or None")
 
     @property
     def label(self) -> str:
@@ -348,23 +350,15 @@ _OPTIONAL = ("delta_t", "most_sites", "resume_cost")
 """Parameters that may be None."""
 
 
-def _check_whole(key: str, value: Any, low: int, high: int) -> None:
-    """Refuse what is no whole number in a range."""
-    if value is None and key in _OPTIONAL:
-        return
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        none = " or None" if key in _OPTIONAL else ""
-        raise ConfigurationError(f"{key} is {value!r}; use a whole number from {low} to {high}{none}")
+def _or_none(key: str, wanted: str) -> str:
+    """What to use for a parameter."""
+    return f"{wanted} or None" if key in _OPTIONAL else wanted
 
 
-def _check_thousandths(key: str, value: Any, low: int) -> None:
-    """Refuse what is no multiple of 0.001 in a range."""
-    if value is None and key in _OPTIONAL:
-        return
-    if not low <= value <= _MAX_COST:
-        raise ConfigurationError(f"{key} is {value}; use a number from {low} to {_MAX_COST:g}")
-    if abs(value * dynamic_state.UNIT - round(value * dynamic_state.UNIT)) > 1e-6 * max(value, 1):
-        raise ConfigurationError(f"{key} is {value}; use a multiple of 0.001")
+def _is_in_thousandths(value: float, low: int) -> bool:
+    """Whether a cost is a multiple of 0.001 in its range."""
+    apart = abs(value * dynamic_state.UNIT - round(value * dynamic_state.UNIT)) if value <= _MAX_COST else 0.0
+    return low <= value <= _MAX_COST and apart <= 1e-6 * max(value, 1)
 
 
 SCHEDULER = DynamicGrid

@@ -32,7 +32,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices
 from gridsched.systems.ideal import kernel as ideal
 
 IdealForm = Literal["fcfs", "srpt"]
@@ -88,8 +88,7 @@ class Ideal(Scheduler):
     uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {"preemption": {"form": "srpt"}}
 
     def __post_init__(self) -> None:
-        if self.form not in get_args(IdealForm):
-            raise ConfigurationError(f"form is {self.form!r}; use one of {', '.join(get_args(IdealForm))}")
+        check_choices(self)
 
     @property
     def label(self) -> str:

@@ -45,15 +45,8 @@ class Stop(IntEnum):
     FAILED = 3
 
 
-_WAIT = int(SelfSchedulingMetric.WAIT)
-_SLOWDOWN = int(SelfSchedulingMetric.SLOWDOWN)
-_RESPONSE = int(SelfSchedulingMetric.RESPONSE)
-_QUEUED_JOBS = int(SelfSchedulingMetric.QUEUED_JOBS)
-_OWN = int(SelfSchedulingMetric.OWN)
-_END = int(Stop.END)
-_NEEDS_ROOM = int(Stop.NEEDS_ROOM)
-_PAUSE = int(Stop.PAUSE)
-_FAILED = int(Stop.FAILED)
+_WAIT, _SLOWDOWN, _RESPONSE, _QUEUED_JOBS, _WORK_LEFT, _OWN = map(int, SelfSchedulingMetric)
+_END, _NEEDS_ROOM, _PAUSE, _FAILED = map(int, Stop)
 
 
 NOT_A_NUMBER = -3
@@ -65,6 +58,7 @@ class JSchedulerOptions(NamedTuple):
 
     overrun: int
     predictions: int
+    metric: int  # value of `SelfSchedulingMetric`
     resources: int  # how many a job asks, at most
     first: int  # of equally good clusters the first that was named, whenever it ends the job
 
@@ -73,7 +67,6 @@ class Directory(NamedTuple):
     """What the jobs know: n jobs."""
 
     sample: Any  # int16[n, ...], clusters that a job may ask, in the order of asking; then -1
-    metric: Any  # int8[n], value of `SelfSchedulingMetric`
     starts: Any  # int64[...], predicted start on each cluster of the job that is being decided
     home: Any  # int16[n], cluster where a job is submitted; -1 if nowhere in particular
     cost: Any  # what a job wants to be small by a user's own function, see `costs`
@@ -136,7 +129,7 @@ def _predict(
     Starts are looked for up to a horizon, at first now, which recedes while some cluster could still be the
     best; so none is simulated much further than to the best start.
     """
-    metric = d.metric[j]
+    metric = options.metric
     for k in range(count):
         d.starts[k] = FOREVER
     best = float(FOREVER)
@@ -175,7 +168,7 @@ def _best_predicted(
     for k in range(count):
         if d.starts[k] < FOREVER:
             estimate = grid.estimate_on(g, local, j, as_int64(d.sample[j, k]))
-            cost = _cost(d.metric[j], d.starts[k] - now, estimate)
+            cost = _cost(options.metric, d.starts[k] - now, estimate)
             completion = 0 if options.first else d.starts[k] + estimate
             if cost < least or (cost == least and completion < earliest):
                 least = cost
@@ -193,7 +186,7 @@ def _least_loaded(
     least = float(FOREVER)
     for k in range(count):
         m = as_int64(d.sample[j, k])
-        if d.metric[j] == _QUEUED_JOBS:
+        if options.metric == _QUEUED_JOBS:
             load = float(grid.waiting(g, local, m))
         else:
             load = grid.load(g, local, m, now, options.overrun)
@@ -269,9 +262,9 @@ def _choice(
     if count == 1:
         return as_int64(d.sample[j, 0])
     g.clock[0]["queries"] += count
-    if d.metric[j] == _OWN:
+    if options.metric == _OWN:
         return _least_own(g, d, local, j, count, now, options, score)
-    if d.metric[j] > _RESPONSE:
+    if options.metric > _RESPONSE:
         return _least_loaded(g, d, local, j, count, now, options)
     _predict(g, d, local, j, count, now, options, score)
     return _best_predicted(g, d, local, j, count, now, options)

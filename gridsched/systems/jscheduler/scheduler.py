@@ -33,7 +33,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Integral
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -46,7 +45,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.callbacks import Kind
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler, check_choices
+from gridsched.systems.base import Scheduler, check_choices, check_values, is_whole
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.grids import CountedGrid
 from gridsched.systems.jscheduler import kernel as self_scheduling
@@ -63,6 +62,8 @@ _METRICS: dict[str, self_scheduling.SelfSchedulingMetric] = {
     name: self_scheduling.SelfSchedulingMetric[name.upper().replace("-", "_")]
     for name in get_args(MetricName)
 }
+
+_OWN = self_scheduling.SelfSchedulingMetric.OWN
 
 _DRAWN_AT_ONCE = 2**17
 """Random numbers of a block of samples."""
@@ -137,8 +138,7 @@ class JScheduler(Scheduler):
                 f"metric is {self.metric!r}; use one of {', '.join(_METRICS)}, or a function"
             )
         check_choices(self)
-        if not isinstance(self.k, Integral) or int(self.k) < 1:
-            raise ConfigurationError(f"k is {self.k!r}; use a whole number from 1 on")
+        check_values(self, {"k": (is_whole(self.k, 1), "a whole number from 1 on")})
 
     @property
     def label(self) -> str:
@@ -185,8 +185,6 @@ class Simulation:
     samples : int16[n, ...], optional
         Clusters that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
         Where `k_per` is "processor", those that are given are all that each job asks.
-    metrics : sequence of str, optional
-        What each job wants; all what `jscheduler` says if not given.
     estimates_follow : bool
         Whether all estimates are given while the simulation runs, see `estimate`. Those of the submission
         then only say which jobs limits of processor-minutes reject.
@@ -203,7 +201,6 @@ class Simulation:
         jscheduler: JScheduler,
         *,
         samples: NDArray[np.int16] | None = None,
-        metrics: Sequence[MetricName] | None = None,
         estimates_follow: bool = False,
     ) -> None:
         submission = submission.at_unit_speed()
@@ -211,6 +208,7 @@ class Simulation:
         self._options = self_scheduling.JSchedulerOptions(
             overrun=overrun_code(submission.conventions.overrun),
             predictions=int(StartPredictions[jscheduler.predictions.upper()]),
+            metric=int(_OWN if callable(jscheduler.metric) else _METRICS[jscheduler.metric]),
             resources=most_asked(jscheduler, workload.processors, len(clusters)),
             first=int(jscheduler.ties == "first"),
         )
@@ -231,7 +229,6 @@ class Simulation:
         self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
-            metric=_metric_codes(metrics, jscheduler, number),
             starts=np.empty(asked, np.int64),
             home=submission.home.astype(np.int16),
             cost=COST.compile(self._cost),
@@ -494,25 +491,6 @@ def _homes(home: NDArray[Any] | None, jobs: int, resources: int) -> NDArray[np.i
             f"home: give the index of one of the {resources} clusters, or -1, for each of the {jobs} jobs"
         )
     return given.astype(np.int16)
-
-
-def _metric_codes(
-    metrics: Sequence[MetricName] | None, jscheduler: JScheduler, jobs: int
-) -> NDArray[np.int8]:
-    """What each job wants, as the engine knows it."""
-    if metrics is None:
-        code = (
-            self_scheduling.SelfSchedulingMetric.OWN
-            if callable(jscheduler.metric)
-            else _METRICS[jscheduler.metric]
-        )
-        return np.full(jobs, int(code), np.int8)
-    if len(metrics) != jobs:
-        raise ConfigurationError(f"metrics: {len(metrics)} for {jobs} jobs; give one for each")
-    unknown = sorted(set(metrics) - set(_METRICS))
-    if unknown:
-        raise ConfigurationError(f"metrics: {unknown[0]!r} is unknown; use one of {', '.join(_METRICS)}")
-    return np.array([int(_METRICS[name]) for name in metrics], np.int8)
 
 
 SCHEDULER = JScheduler

@@ -22,17 +22,17 @@ import numpy as np
 
 from gridsched.engine import job_lifecycle
 from gridsched.engine.checkpoints import lengths_with_checkpoints, saved_work_of
-from gridsched.engine.job_lifecycle import Fate
+from gridsched.engine.job_lifecycle import COMPLETED, Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import Variable
 from gridsched.systems.job_outcomes import (
-    JobOutcome,
     lifecycles_of,
     outage_variables,
     outages_of,
     outcome_variables,
+    outcomes_of,
 )
 from gridsched.systems.multicluster.managed_cluster import (
     NOBODY,
@@ -42,8 +42,6 @@ from gridsched.systems.multicluster.managed_cluster import (
     Placed,
 )
 from gridsched.systems.multicluster.rounds import RoundsOutcome, Run, first_time, take_due
-
-_COMPLETED, _LOST, _STARVED = int(Fate.COMPLETED), int(Fate.LOST), int(Fate.STARVED)
 
 
 class Progress:
@@ -105,7 +103,7 @@ class FailureAwareRun(Run):
         begin, end = (self._outages[name].tolist() for name in ("start", "until"))
         signs = [(time, k, sign) for times, sign in ((begin, 1), (end, -1)) for k, time in enumerate(times)]
         self._outage_events = deque(sorted(signs))
-        self._requeue = [cluster.requeue for cluster in submission.clusters]
+        self._requeue = [Requeue[cluster.requeue.upper()] for cluster in submission.clusters]
         self._progress = Progress(jobs, tuple(submission.clusters))
         self._now = 0
 
@@ -127,13 +125,13 @@ class FailureAwareRun(Run):
         if self._coming or len(self._collected) or any(len(cluster.waiting) for cluster in self.clusters):
             return True
         ahead = self._left < FOREVER
-        return bool((self._lifecycles.jobs["fate"][self._accepted[ahead]] == _COMPLETED).any())
+        return bool((self._lifecycles.jobs["fate"][self._accepted[ahead]] == COMPLETED).any())
 
     def _let_happen(self, now: int) -> set[int]:
         """Let jobs end, outages begin and end, and jobs enter and leave; return the clusters with outages."""
         for cluster in self.clusters:
             for job in cluster.finish(now).jobs.tolist():
-                job_lifecycle.end(self._lifecycles, self._accepted[job], now, _COMPLETED)
+                job_lifecycle.end(self._lifecycles, self._accepted[job], now, COMPLETED)
         disturbed = self._let_fail(now)
         self._apply_events(now)
         return disturbed
@@ -173,9 +171,10 @@ class FailureAwareRun(Run):
                 first, last = row["first"] // cluster.unit, row["end"] // cluster.unit
                 cluster.put_out(first, last, more)
                 fails[first:last] |= more > 0 and not row["drained"]
-        killed = cluster.kill(fails, now)
+        killed = cluster.take_off(fails, now)
         self._note_killed(cluster, killed.jobs, now)
-        again, at_end = self._let_be_killed(cluster, killed, now), self._requeue[cluster.index] == "end"
+        again = self._let_be_killed(cluster, killed, now)
+        at_end = self._requeue[cluster.index] == Requeue.END
         return cluster.rearrange(now, killed.jobs, again, at_end=at_end)
 
     def _let_be_killed(self, cluster: ManagedCluster, killed: Placed, now: int) -> Integers:
@@ -183,11 +182,10 @@ class FailureAwareRun(Run):
         rule = self._requeue[cluster.index]
         for job, start in zip(killed.jobs.tolist(), killed.start.tolist(), strict=True):
             self._progress.lose(job, cluster.index, now - start)
-            if rule == "end":
+            job_lifecycle.take_back(self._lifecycles, self._accepted[job], int(rule), now)
+            if rule == Requeue.END:
                 self._number(job)
-            if rule == "lost":
-                job_lifecycle.end(self._lifecycles, self._accepted[job], now, _LOST)
-        return NOBODY if rule == "lost" else killed.jobs
+        return NOBODY if rule == Requeue.LOST else killed.jobs
 
     # --- what happens to jobs ---------------------------------------------------------------------
 
@@ -242,21 +240,11 @@ class FailureAwareRun(Run):
         workload, jobs, accepted = self._submission.workload, self._lifecycles.jobs, self._accepted
         segments: RecordArray = outcome.segments
         seconds = segments["end"] - segments["start"]
-        executions, executed = (
-            np.bincount(segments["job"], each, len(accepted)).astype(np.int64) for each in (None, seconds)
-        )
+        executed = np.bincount(segments["job"], seconds, len(accepted)).astype(np.int64)
+        ended, extra = np.zeros(len(jobs), np.bool_), np.zeros(len(jobs), np.int64)
         # after its last start a job is killed, or ends
-        ended = self.begin >= 0
-        fate = jobs["fate"].copy()
-        fate[accepted[~ended & (fate[accepted] == _COMPLETED)]] = _STARVED
-        killed, extra = np.zeros((2, len(fate)), np.int64)
-        killed[accepted] = executions - ended
+        ended[accepted] = self.begin >= 0
         extra[accepted] = np.where(self.start >= 0, executed - outcome.run_time, 0)
-        outcomes = JobOutcome(
-            fate=fate,
-            killed=killed,
-            extra_work=extra * np.asarray(workload.processors, np.int64),
-            eligible_time=jobs["eligible"].copy(),
-        )
+        outcomes = outcomes_of(jobs, ended, extra * np.asarray(workload.processors, np.int64))
         told, counted = outcome_variables(workload, outcomes)
         return {**told, **(outage_variables(self._outages) if len(self._outages) else {})}, counted

@@ -289,7 +289,7 @@ class ManagedCluster(ABC):
         over, self._running = self._running.only(ended), self._running.only(~ended)
         return over
 
-    def kill(self, resources: NDArray[np.bool_], now: int) -> Placed:
+    def take_off(self, resources: NDArray[np.bool_], now: int) -> Placed:
         """Take the jobs that run on some resources off all that they have; return them by their starts.
 
         `rearrange` has to follow.

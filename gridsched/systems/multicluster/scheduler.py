@@ -40,7 +40,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -52,7 +52,7 @@ from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule, Variable
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import Scheduler, check_choices, check_values
 from gridsched.systems.job_outcomes import needs_lifecycles
 from gridsched.systems.multicluster.interruptions import FailureAwareRun
 from gridsched.systems.multicluster.managed_cluster import (
@@ -68,7 +68,7 @@ from gridsched.systems.multicluster.measures import (
 )
 from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.systems.multicluster.rounds import OWN, PLANNED, Run
-from gridsched.systems.multicluster.titan import Titan, Weights, check_values, one_of
+from gridsched.systems.multicluster.titan import Titan, Weights
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 
 DispatcherName = Literal["muscle", "dll", "wrand"]
@@ -80,17 +80,6 @@ LOCALS: tuple[str, ...] = (*PLANNED, OWN, *POLICIES)
 """Values of `local`, besides easy(r)."""
 
 Integers = NDArray[np.int64]
-
-_WORDS: dict[str, Any] = {
-    "dispatcher": DispatcherName,
-    "seeding": SeedingName,
-    "rounds": RoundsName,
-    "ends": EndsName,
-    "load": LoadName,
-    "fit": FitName,
-    "epsilon": LoadName,
-    "due_from": DueName,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +185,9 @@ class Multicluster(Scheduler):
     def __post_init__(self) -> None:
         if self.seeding is None:
             object.__setattr__(self, "seeding", "muscle" if self.dispatcher == "muscle" else "arrival")
-        check_values("", self, {key: one_of(getattr(self, key), names) for key, names in _WORDS.items()})
+        check_choices(self)
+        words = get_args(SeedingName)
+        check_values(self, {"seeding": (self.seeding in words, f"one of {', '.join(words)}")})
         if self.local not in (*PLANNED, OWN):
             try:
                 policy = named_policy(self.local)
@@ -210,7 +201,7 @@ class Multicluster(Scheduler):
                     f"use one of {', '.join(LOCALS)}, easy(r)"
                 )
         lowest = {"threshold": 0, "announcement_delay": 0, "threads": 1}
-        check_values("", self, {key: (getattr(self, key) >= n, f"{n} or more") for key, n in lowest.items()})
+        check_values(self, {key: (getattr(self, key) >= n, f"{n} or more") for key, n in lowest.items()})
         if self.seeding == "muscle" and self.dispatcher != "muscle":
             raise ConfigurationError(
                 f"seeding is 'muscle', but dispatcher is {self.dispatcher!r}; use arrival, last or none"

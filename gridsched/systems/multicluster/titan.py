@@ -25,46 +25,18 @@ asked for the processors that they take.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
+from gridsched.systems.base import check_choices, check_values
 from gridsched.systems.multicluster.kernels import genetic, packing
 
 IdleName = Literal["holes", "makespan"]
-
-
-def check_values(where: str, owner: Any, rules: Mapping[str, tuple[bool, str]]) -> None:
-    """Refuse the first value that does not keep its rule.
-
-    Parameters
-    ----------
-    where : str
-        What messages begin with.
-    owner : object
-        What has the values as attributes.
-    rules : mapping of name to (bool, str)
-        Whether each value is good, and what to use instead.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value is not good.
-    """
-    for key, (is_good, wanted) in rules.items():
-        if not is_good:
-            value = getattr(owner, key)
-            told = repr(value) if isinstance(value, str) else value
-            raise ConfigurationError(f"{where}{key} is {told}; use {wanted}")
-
-
-def one_of(value: Any, names: Any) -> tuple[bool, str]:
-    """Rule for a value that is one of the names of a `Literal`."""
-    return value in get_args(names), f"one of {', '.join(get_args(names))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,14 +63,14 @@ class Weights:
 
     def __post_init__(self) -> None:
         weights = {key: getattr(self, key) for key in ("over_deadline", "makespan", "idle")}
+        check_choices(self, "weights: ")
         check_values(
-            "weights: ",
             self,
             {key: (np.isfinite(w) and w >= 0, "0 or a positive number") for key, w in weights.items()},
+            "weights: ",
         )
         if not sum(weights.values()) > 0:
             raise ConfigurationError("weights: all are 0; give over_deadline, makespan or idle some weight")
-        check_values("weights: ", self, {"idle_time": one_of(self.idle_time, IdleName)})
 
     @property
     def goal(self) -> packing.Goal:
@@ -152,7 +124,6 @@ class Titan:
 
     def __post_init__(self) -> None:
         check_values(
-            "titan: ",
             self,
             {
                 "population": (self.population >= 2, "2 or more"),
@@ -166,6 +137,7 @@ class Titan:
                     "a share from 0 to less than 1",
                 ),
             },
+            "titan: ",
         )
 
     @property

@@ -31,19 +31,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from gridsched.engine.clusters import StartPredictions
 from gridsched.engine.job_lifecycle import Fate
-from gridsched.errors import ConfigurationError
 from gridsched.platform import Platform
 from gridsched.policies.local import Conventions
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler, check_choices
+from gridsched.systems.base import Scheduler, check_choices, check_values, is_whole
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.multiple_requests import kernel
 from gridsched.systems.node_grids import grid_for
@@ -90,8 +88,7 @@ class MultipleRequests(Scheduler):
     }
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, Integral) or int(self.k) < 1:
-            raise ConfigurationError(f"k is {self.k!r}; use a whole number from 1 on")
+        check_values(self, {"k": (is_whole(self.k, 1), "a whole number from 1 on")})
         check_choices(self)
 
     @property

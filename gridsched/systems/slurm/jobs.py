@@ -150,7 +150,7 @@ def cluster_jobs(
     # the controller wants a column, if only an empty one
     subject = limited if limited.shape[1] else np.full((len(records), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
-    singles, of_nodes, outages = events_of(cluster, names)
+    singles, of_nodes, outages = events_of(cluster)
     events, windows, reserved = _reservations(singles, of_nodes, len(names))
     return ClusterJobs(
         machine=SlurmCluster(

@@ -36,7 +36,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import grid, heap
+from gridsched.engine import bundles, grid, heap
+from gridsched.engine.bundles import column
 from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays
 from gridsched.engine.grid import Local
 from gridsched.engine.jit import inline, jit, noinline
@@ -54,11 +55,7 @@ class Scheme(IntEnum):
     SYMMETRICALLY_INITIATED = 4
 
 
-_LOCAL = int(Scheme.LOCAL)
-_CENTRAL = int(Scheme.CENTRAL)
-_SENDER = int(Scheme.SENDER_INITIATED)
-_RECEIVER = int(Scheme.RECEIVER_INITIATED)
-_SYMMETRIC = int(Scheme.SYMMETRICALLY_INITIATED)
+_LOCAL, _CENTRAL, _SENDER, _RECEIVER, _SYMMETRIC = map(int, Scheme)
 
 CLOCK = np.dtype(
     [
@@ -99,35 +96,25 @@ class Superschedulers(NamedTuple):
     """What the grid schedulers of all homes know: m clusters, n jobs."""
 
     partners: Any  # bool[m, m], whose jobs may go where
-    waiting: Any  # int64[n], jobs in the grid queues, in order of submission
-    marked: Any  # bool[n], jobs that want to be decided once the grid scheduler of their home is free
-    asking: Any  # int64[m], job for which a grid scheduler waits for answers; -1 if it is free
-    timers: Any  # ENTRY[n + 1], heap of the times when answers are there or a transit ends
-    volunteer: Any  # int64[m]
-    used: Any  # int64[m], processor-seconds held since the last multiple of sigma
-    offered: Any  # int64[m], processor-seconds that there were
     silence: Any  # int64[m, ...], when a grid scheduler falls silent, answers again, and so on; FOREVER last
-    silence_passed: Any  # int64[m], how many of these times have passed
-    clock: Any  # CLOCK[1]
+    waiting: Any = column(np.int64, "n")  # jobs in the grid queues, in order of submission
+    # jobs that want to be decided once the grid scheduler of their home is free
+    marked: Any = column(np.bool_, "n")
+    asking: Any = column(np.int64, "m", fill=-1)  # job for which a grid scheduler waits for answers; -1
+    timers: Any = column(ENTRY, "n + 1")  # heap of the times when answers are there or a transit ends
+    volunteer: Any = column(np.int64, "m")
+    used: Any = column(np.int64, "m")  # processor-seconds held since the last multiple of sigma
+    offered: Any = column(np.int64, "m")  # processor-seconds that there were
+    silence_passed: Any = column(np.int64, "m")  # how many of the times of silence have passed
+    clock: Any = column(CLOCK, "one")
 
 
 def allocate(jobs: int, clusters: int, partners: Any, silence: Any, sigma: int) -> Superschedulers:
     """Superschedulers without jobs."""
-    clock = np.zeros(1, CLOCK)
-    clock["check"] = sigma
-    return Superschedulers(
-        partners=partners,
-        waiting=np.empty(jobs, np.int64),
-        marked=np.zeros(jobs, np.bool_),
-        asking=np.full(clusters, -1, np.int64),
-        timers=np.empty(jobs + 1, ENTRY),
-        volunteer=np.full(clusters, _NOBODY, np.int64),
-        used=np.zeros(clusters, np.int64),
-        offered=np.zeros(clusters, np.int64),
-        silence=silence,
-        silence_passed=np.zeros(clusters, np.int64),
-        clock=clock,
-    )
+    sizes = {"n": jobs, "n + 1": jobs + 1, "m": clusters, "one": 1}
+    s = bundles.allocate(Superschedulers, sizes, partners=partners, silence=silence)
+    s.clock["check"] = sigma
+    return s
 
 
 @inline
@@ -603,8 +590,7 @@ def _next_instant(g: GridArrays, s: Superschedulers, local: Local, options: Supe
     volunteering = options.scheme in (_RECEIVER, _SYMMETRIC)
     if clock["queued"] > 0 or (volunteering and grid.more_arrive(g, local)):
         now = min(now, clock["check"])
-    if clock["timers"] > 0:
-        now = min(now, s.timers[0]["key"])
+    now = min(now, heap.first_time(s.timers, clock["timers"]))
     if now == moves and now < FOREVER:
         clock["moved"] = now
     if moves == FOREVER and grid.is_changing(local) and not _something_may_change(s, options):

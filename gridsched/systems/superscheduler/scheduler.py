@@ -76,7 +76,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import OverrunName
 from gridsched.results import Schedule
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler, check_choices
+from gridsched.systems.base import Scheduler, check_choices, check_values, is_whole
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.node_grids import grid_for
 from gridsched.systems.superscheduler import kernel
@@ -176,15 +176,18 @@ class Superscheduler(Scheduler):
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for key, low in (("phi", 1), ("sigma", 1), ("epsilon", 0)):
-            if not getattr(self, key) >= low:
-                raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more seconds")
-        if not 0 < self.delta <= 1:
-            raise ConfigurationError(f"delta is {self.delta}; use a share above 0, at most 1")
-        for key in ("message_delay", "migration_delay"):
-            delay = getattr(self, key)
-            if not isinstance(delay, Integral) or not 0 <= int(delay) <= LARGEST:
-                raise ConfigurationError(f"{key} is {delay!r}; use whole seconds from 0 to {LARGEST}")
+        whole = f"whole seconds from 0 to {LARGEST}"
+        check_values(
+            self,
+            {
+                "phi": (self.phi >= 1, "1 or more seconds"),
+                "sigma": (self.sigma >= 1, "1 or more seconds"),
+                "epsilon": (self.epsilon >= 0, "0 or more seconds"),
+                "delta": (0 < self.delta <= 1, "a share above 0, at most 1"),
+                "message_delay": (is_whole(self.message_delay, 0), whole),
+                "migration_delay": (is_whole(self.migration_delay, 0), whole),
+            },
+        )
         for name, intervals in (self.silent or {}).items():
             _check_silence(name, intervals)
 

@@ -166,7 +166,7 @@ def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObj
     assert of_engine(done, naive) == of_oracle(naive)
     fates = [naive.users.fate.get(j, "completed") for j in range(len(naive.states))]
     assert lives.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
-    assert done.grid.progress["killed"].tolist() == [state.killed for state in naive.states]
+    assert done.grid.lifecycles.jobs["killed"].tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
     eligible: Any = lives.jobs["eligible"][entered]
     assert eligible.tolist() == [naive.users.eligible(j) for j in np.flatnonzero(entered).tolist()]

@@ -56,12 +56,11 @@ FACTORS = (1, 2, 3, 4, 5, 8)
 
 
 class Case(NamedTuple):
-    """Jobs, what each wants, and the resources that they choose among."""
+    """Jobs, what they want, and the resources that they choose among."""
 
     jobs: list[Job]
     resources: list[GridCluster]
     jscheduler: JScheduler
-    metrics: list[MetricName]
     overrun: OverrunName = "doubling"
     seed: int = 0
 
@@ -78,7 +77,6 @@ def simulation(case: Case, samples: NDArray[np.int16] | None = None) -> Simulati
         case.jscheduler,
         samples=samples,
         seed=case.seed,
-        metrics=case.metrics,
         overrun=case.overrun,
     )
 
@@ -107,7 +105,7 @@ def expected(case: Case, samples: NDArray[np.int16] | None = None, **others: Any
     samples = drawn(case) if samples is None else samples
     given = {
         "samples": [[m for m in row if m >= 0] for row in samples[:, : case.jscheduler.k].tolist()],
-        "metrics": case.metrics,
+        "metrics": [case.jscheduler.metric] * len(case.jobs),
         "predictions": case.jscheduler.predictions,
         "overrun": case.overrun,
         "ties": case.jscheduler.ties,
@@ -129,16 +127,15 @@ def cases(
     if draw(st.booleans()):
         speeds = st.sampled_from([1.0, 1.0, 1 / 2, 1 / 3, 1 / 5, 3.0])
         resources = [resource._replace(speed=draw(speeds)) for resource in resources]
-    wanted = draw(st.lists(st.sampled_from(METRICS), min_size=len(jobs), max_size=len(jobs)))
+    wanted = draw(st.sampled_from(METRICS if metric is None else (metric,)))
     mode = draw(st.sampled_from(MODES if predictions is None else (predictions,)))
     asked = k or draw(st.integers(1, len(resources)) | st.just(len(resources)))
     ties = draw(st.sampled_from(get_args(TiesName)))
-    jscheduler = JScheduler(metric=metric or "wait", k=asked, predictions=mode, ties=ties)
+    jscheduler = JScheduler(metric=wanted, k=asked, predictions=mode, ties=ties)
     return Case(
         [Job(job.submit_time, job.run_time, job.estimate, job.processors) for job in jobs],
         with_one_score(resources),
         jscheduler,
-        wanted if metric is None else [metric] * len(jobs),
         draw(st.sampled_from(get_args(OverrunName))),
         draw(st.integers(0, 9)),
     )
@@ -155,13 +152,12 @@ def job_on(job: Job, machine: Cluster) -> Job:
 
 
 @pytest.mark.parametrize("predictions", MODES)
-@pytest.mark.parametrize("metric", [*METRICS, None])
+@pytest.mark.parametrize("metric", METRICS)
 @given(data=st.data())
 @settings(max_examples=40)
 def test_every_metric_equals_the_oracle(
-    metric: MetricName | None, predictions: PredictionsName, data: st.DataObject
+    metric: MetricName, predictions: PredictionsName, data: st.DataObject
 ) -> None:
-    """With one metric, or another one for each job."""
     case = data.draw(cases(metric=metric, predictions=predictions))
     assert run(case) == expected(case)
 
@@ -177,7 +173,7 @@ def test_every_named_policy_equals_the_oracle(
     resources = [cluster._replace(**naive.POLICIES[policy]._asdict()) for cluster in case[1]]
     jscheduler = JScheduler(metric=metric, k=2, predictions=predictions)
     done = self_schedule(submissions(jobs), platform(resources)[0], [policy] * 2, jscheduler, seed=seed)
-    case_of = Case(jobs, resources, jscheduler, [metric] * len(jobs), seed=seed)
+    case_of = Case(jobs, resources, jscheduler, seed=seed)
     assert choices(done) == expected(case_of)
 
 
@@ -313,8 +309,7 @@ def test_places_found_by_hand(
     """By engine and oracle; -1 fills up samples."""
     width = max(len(sample) for sample in samples)
     filled = np.array([sample + [-1] * (width - len(sample)) for sample in samples], np.int16)
-    jscheduler = JScheduler(k=width, predictions=predictions)
-    case = Case(jobs, resources, jscheduler, [metric] * len(jobs))
+    case = Case(jobs, resources, JScheduler(metric=metric, k=width, predictions=predictions))
     found = run(case, filled)
     assert found == expected(case, filled)
     assert found.places[-len(places) :] == places
@@ -491,7 +486,7 @@ def test_room_for_a_long_queue() -> None:
     resources = [GridCluster(1), GridCluster(1, speed=1e-3)]
     samples = np.tile(np.array([0, 1], np.int16), (2500, 1))
     for predictions in MODES:
-        case = Case(jobs, resources, JScheduler(k=2, predictions=predictions), ["response"] * 2500)
+        case = Case(jobs, resources, JScheduler(metric="response", k=2, predictions=predictions))
         places = run(case, samples).places
         assert [m for _, m in places].count(0) > 2 * grids.FIRST_ROOM
         on_first = [start for start, m in places if m == 0]
@@ -683,17 +678,12 @@ def test_who_asks_more_waits_less(busy: Workload) -> None:
     assert slowdowns[0] > slowdowns[2] >= 1
 
 
-def test_estimates_and_metrics_of_a_run(busy: Workload) -> None:
+def test_estimates_of_a_run(busy: Workload) -> None:
     given = np.full(len(busy), 600)
     assert_fields(simulate(busy, SITES, JScheduler(k=4), estimates=given), estimate=given, estimates="given")
     actual = simulate(busy, SITES, JScheduler(k=4), estimates="actual")
     same = simulate(busy, SITES, JScheduler(k=4), estimates=busy.run_time)
-    # metrics of each job come before that of all
-    columns = Submissions(busy.submit_time, busy.run_time, actual["estimate"].values, busy.processors)
-    other = JScheduler(k=4, metric="slowdown")
-    each = self_schedule(columns, SITES, ["easy"] * 4, other, metrics=["wait"] * len(busy))
-    for start_time in (same["start_time"], each.start_time):
-        assert_fields(actual, start_time=start_time)
+    assert_fields(actual, start_time=same["start_time"])
 
 
 @given(case=cases(), data=st.data())
@@ -815,8 +805,6 @@ def at_homes(*home: int) -> object:
             lambda: on_pair(overrun="sometimes"),
             "overrun is 'sometimes'; use one of doubling, increments",
         ),
-        (lambda: on_pair(metrics=["wait"]), "metrics: 1 for 2 jobs; give one for each"),
-        (lambda: on_pair(metrics=["wait", "luck"]), "metrics: 'luck' is unknown; use one of wait"),
         (lambda: on_pair(policies=["easy"]), "2 clusters and 1 policies"),
         (lambda: on_pair(policies=["lxf", "lxwf"]), "only one order that is a score"),
         (lambda: on_pair(policies=["easy", "lazy"]), "unknown policy 'lazy'"),

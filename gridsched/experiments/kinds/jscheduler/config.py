@@ -17,6 +17,7 @@ from gridsched.experiments.config import VARYING
 from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, plain, prepared_workload
 from gridsched.experiments.kinds.jscheduler.measuring import SlowdownOptions, Weights
+from gridsched.experiments.kinds.jscheduler.platforms import PolicyName, Resources, load_platform
 from gridsched.experiments.kinds.jscheduler.stages import ORIGINAL_ESTIMATES
 from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import (
@@ -32,18 +33,9 @@ from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, Task
-from gridsched.experiments.validation import ConfigModel, Label, PathText, Whole, suggestion, unique
+from gridsched.experiments.validation import ConfigModel, Factor, Label, PathText, Whole, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
-from gridsched.systems.jscheduler.centres import (
-    Centre,
-    CentrePlatform,
-    Factor,
-    PolicyName,
-    Reading,
-    Resources,
-    check_size,
-    load_platform,
-)
+from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading, check_size
 from gridsched.systems.jscheduler.scheduler import JScheduler
 
 _HERE = "gridsched.experiments.kinds.jscheduler.stages"

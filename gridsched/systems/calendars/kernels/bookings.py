@@ -93,7 +93,6 @@ PLAN = np.dtype(
         ("earliest", np.int64),  # start that a refused reservation could have had; NOWHERE
         ("route", np.int64),  # value of `Route`
         ("turn", np.int64),  # order among those who wait: that of their requests
-        ("killed", np.int64),  # how often failing nodes killed it
         ("broken", np.int64),  # whether outages did not let its reservation be kept
     ]
 )

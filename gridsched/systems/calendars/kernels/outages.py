@@ -10,8 +10,14 @@ from enum import IntEnum
 from gridsched.engine import heap, rings
 from gridsched.engine.checkpoints import saved_work
 from gridsched.engine.jit import noinline
-from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles
-from gridsched.engine.nodes.records import Requeue
+from gridsched.engine.job_lifecycle import (
+    REQUEUE_AT_PLACE,
+    Fate,
+    kill,
+    let_enter,
+    let_give_up,
+    next_of_lifecycles,
+)
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
@@ -28,7 +34,7 @@ from gridsched.systems.calendars.kernels.bookings import (
     take_turn,
     tell_released,
 )
-from gridsched.systems.calendars.kernels.executions import finish, stop
+from gridsched.systems.calendars.kernels.executions import stop
 from gridsched.systems.calendars.kernels.placing import leave_without_place, place_anew
 from gridsched.systems.calendars.kernels.processors import Outages, mark_out, settle
 from gridsched.systems.calendars.kernels.requests import reserve
@@ -46,20 +52,19 @@ class Step(IntEnum):
 
 
 @noinline
-def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
-    """Kill a job on a cluster whose nodes are out; it waits for a new place unless it is lost."""
+def _take_off(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
+    """Take a job off a cluster whose nodes are out; it waits for a new place unless it is lost."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
     saved = saved_work(now - plan["start"], holder["interval"], holder["cost"])
     stop(t, o, j, now, saved, True)
     t.counts[0]["ending"] = heap.without(t.events, t.counts[0]["ending"], j)
     t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
-    plan["killed"] += 1
-    if o.capacities[k]["requeue"] == Requeue.LOST:
-        o.lifecycles.jobs[j]["fate"] = Fate.LOST
-        finish(t, o, j, Status.GONE, now)
+    requeue = o.capacities[k]["requeue"]
+    if not kill(o.lifecycles, j, requeue, now):
+        plan["status"] = Status.GONE
         return
-    plan["group"] = Group.KILLED if o.capacities[k]["requeue"] == Requeue.PLACE else Group.KILLED_LAST
+    plan["group"] = Group.KILLED if requeue == REQUEUE_AT_PLACE else Group.KILLED_LAST
     leave_without_place(t, j)
     let_wait(t, j)
 
@@ -127,7 +132,7 @@ def _apply(t: ManagerTree, o: Outages, e: int, step: int, now: int) -> None:
     elif not closing["drained"]:
         for p in range(closing["first"], closing["end"]):
             if o.owner[p] >= 0:
-                _kill(t, o, o.owner[p], k, now)
+                _take_off(t, o, o.owner[p], k, now)
     o.capacities[k]["dirty"] = True
     tell_released(t, k, True)
 

@@ -37,16 +37,15 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     whole,
 )
 
-_COMPLETED = int(job_lifecycle.Fate.COMPLETED)
-
 
 @inline
-def finish(g: DynamicGridArrays, j: int, now: int, state: int, fate: int) -> None:
-    """Let a job that has run be done with."""
+def finish(g: DynamicGridArrays, j: int, now: int, state: int) -> None:
+    """Let a job that has run be done with; of one that was killed those who wait for it know already."""
     g.progress[j]["state"] = state
     g.progress[j]["finish"] = now
     g.clock[0]["present"] -= 1
-    job_lifecycle.note_end(g.lifecycles, j, now, fate)
+    if state == FINISHED:
+        job_lifecycle.note_end(g.lifecycles, j, now, job_lifecycle.COMPLETED)
 
 
 @noinline
@@ -117,7 +116,7 @@ def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOption
         j = c.events[0]["job"]
         cluster_state.complete(c, now, o.overrun, True)
         _end_local(g, j, i, now, now - g.starts[j], False)
-        finish(g, j, now, FINISHED, _COMPLETED)
+        finish(g, j, now, FINISHED)
     set_due(g, i)
 
 
@@ -332,7 +331,7 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
         clock["ending"] = heap.pop(g.ends, clock["ending"])
         _end_spell(g, j, now, False, o)
         drop_all(g, j, now)
-        finish(g, j, now, FINISHED, _COMPLETED)
+        finish(g, j, now, FINISHED)
     while heap.first_time(g.moves, clock["moving"]) == now:
         p = g.moves[0]["job"]
         clock["moving"] = heap.pop(g.moves, clock["moving"])

@@ -12,9 +12,9 @@ from typing import Any
 
 from gridsched.engine import counted, first_come, line, passes, rings, running
 from gridsched.engine.checkpoints import with_checkpoints
-from gridsched.engine.clusters import Order, sort_key
+from gridsched.engine.clusters import SCORE, sort_key
 from gridsched.engine.jit import as_int64, inline, noinline
-from gridsched.engine.records import FOREVER, LARGEST, Backfilling
+from gridsched.engine.records import EASY, FOREVER, LARGEST, NO_BACKFILLING
 from gridsched.engine.reference import by_reference
 from gridsched.systems.dynamic_grid.kernels.jobs import (
     boundary,
@@ -38,10 +38,6 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     set_due,
 )
 
-_NONE = int(Backfilling.NONE)
-_EASY = int(Backfilling.EASY)
-_SCORE = int(Order.SCORE)
-
 _WAIT, _YIELD, _SEND = 0, 1, 2
 
 
@@ -57,8 +53,8 @@ def unmark(g: DynamicGridArrays, i: int) -> None:
 def _policy(g: DynamicGridArrays, i: int, backfilling: int, o: DynamicGridOptions) -> counted.CountedOptions:
     """Options of a pass of the local scheduler."""
     policy = g.policies[i]
-    reservations = int(policy["reservations"]) if backfilling == _EASY else 1
-    changing = policy["order"] == _SCORE
+    reservations = int(policy["reservations"]) if backfilling == EASY else 1
+    changing = policy["order"] == SCORE
     as_queue = policy["queue_as_order"] != 0
     return counted.CountedOptions(backfilling, reservations, o.overrun, False, False, changing, as_queue)
 
@@ -91,7 +87,7 @@ def _pass(
     else:
         passes.queue_pass(by_reference(queue_of(g, i)), now, _policy(g, i, backfilling, o), score)
     if state["waiting"] < waiting:
-        _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == _EASY)
+        _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == EASY)
         if g.clusters[i]["yielding"] != 0:
             unmark(g, i)
 
@@ -100,7 +96,7 @@ def _pass(
 def start_first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Start local jobs in queue order up to the first that does not fit."""
     if g.state[i, 0]["waiting"] > 0:
-        _pass(g, i, now, _NONE, o, score)
+        _pass(g, i, now, NO_BACKFILLING, o, score)
 
 
 @noinline
@@ -110,7 +106,7 @@ def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions,
         queue = by_reference(line.row(g.queues, i))
         return int(queue.job[queue.span[0]["first"]])
     c = by_reference(queue_of(g, i))
-    passes.list_candidates(c, c.state[0]["waiting"], now, _policy(g, i, _NONE, o), score)
+    passes.list_candidates(c, c.state[0]["waiting"], now, _policy(g, i, NO_BACKFILLING, o), score)
     return int(c.candidates[0]["job"])
 
 
@@ -235,7 +231,7 @@ def enter_new(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> 
 def _backfill(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Let jobs behind the first one start, as far as the local policy has it."""
     waiting = g.state[i, 0]["waiting"]
-    if g.policies[i]["backfilling"] != _NONE:
+    if g.policies[i]["backfilling"] != NO_BACKFILLING:
         _pass(g, i, now, g.policies[i]["backfilling"], o, score)
     if g.state[i, 0]["waiting"] < waiting:
         # some kinds of backfilling delay the first job

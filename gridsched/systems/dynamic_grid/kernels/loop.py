@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import heap, line
+from gridsched.engine import heap, job_lifecycle, line
 from gridsched.engine.jit import inline, jit, noinline
-from gridsched.engine.job_lifecycle import Fate, let_enter, let_give_up, next_of_lifecycles, notify_end
+from gridsched.engine.job_lifecycle import let_enter, let_give_up, next_of_lifecycles, notify_end
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.dynamic_grid.kernels.jobs import complete, correct
@@ -60,8 +60,6 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     mark_dirty,
     time_of,
 )
-
-_REJECTED = int(Fate.REJECTED)
 
 _END, _NODES, _JOBS, _ROUND, _PASS = range(5)
 """Stages of an instant: where the simulation goes on; `_END` is between two."""
@@ -128,7 +126,7 @@ def _receive(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
         enter_new(g, j, now, o)
     else:
         g.progress[j]["state"] = REJECTED
-        g.lifecycles.jobs[j]["fate"] = _REJECTED
+        g.lifecycles.jobs[j]["fate"] = job_lifecycle.REJECTED
         notify_end(g.lifecycles, j, now, False)
         return
     g.clock[0]["present"] += 1

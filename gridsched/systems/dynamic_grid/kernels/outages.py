@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from gridsched.engine import job_lifecycle
 from gridsched.engine.jit import noinline
-from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER
 from gridsched.systems.dynamic_grid.kernels.jobs import (
     break_off_local,
@@ -35,10 +34,6 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     time_of,
 )
 
-_LOST = int(Fate.LOST)
-_DROP = int(Requeue.LOST)
-_END = int(Requeue.END)
-
 
 @noinline
 def next_node_event(g: DynamicGridArrays, f: OutageArrays | None) -> int:
@@ -47,21 +42,20 @@ def next_node_event(g: DynamicGridArrays, f: OutageArrays | None) -> int:
 
 
 @noinline
-def _kill(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
-    """Stop a job, as nodes of a cluster fail; it waits again, or is lost."""
-    job = g.progress[j]
-    is_local = job["state"] == LOCAL_RUN
-    job["killed"] += 1
+def _take_off(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
+    """Take a job off the nodes of a cluster that fail; it waits again, or is lost."""
+    is_local = g.progress[j]["state"] == LOCAL_RUN
     if is_local:
         break_off_local(g, j, now, o)
     else:
         break_off_spell(g, j, now, o)
-    if g.clusters[i]["requeue"] == _DROP:
+    requeue = g.clusters[i]["requeue"]
+    if not job_lifecycle.kill(g.lifecycles, j, requeue, now):
         drop_all(g, j, now)
-        finish(g, j, now, GONE, _LOST)
+        finish(g, j, now, GONE)
     elif is_local:
-        job["headed"] = NOBODY
-        enter(g, i, j, g.clusters[i]["requeue"] == _END)
+        g.progress[j]["headed"] = NOBODY
+        enter(g, i, j, requeue == job_lifecycle.REQUEUE_AT_END)
     else:
         suspend(g, j, now, o)
 
@@ -80,7 +74,7 @@ def change_nodes(g: DynamicGridArrays, f: OutageArrays, now: int, o: DynamicGrid
         while j != NOBODY:
             if not has_room(g):
                 return False
-            _kill(g, j, i, now, o)
+            _take_off(g, j, i, now, o)
             j = victim(g, f, event["outage"])
         if event["kind"] != KILL:
             close_or_open(g, f, event["outage"], event["kind"] == CLOSE)

@@ -71,7 +71,6 @@ PROGRESS = np.dtype(
         ("suspensions", np.int64),
         ("migrations", np.int64),
         ("tasks_moved", np.int64),
-        ("killed", np.int64),  # how often it was killed
         ("pace", np.int64),  # that of its slowest cluster in this spell
         ("interval", np.int64),  # seconds of work between checkpoints of this spell; 0 for none
         ("pause", np.int64),  # seconds that a checkpoint takes

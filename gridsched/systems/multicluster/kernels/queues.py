@@ -7,7 +7,7 @@ from typing import Any
 from gridsched.engine import clusters as grid
 from gridsched.engine import heap, running
 from gridsched.engine.clusters import GridArrays, LocalArrays
-from gridsched.engine.jit import inline, jit
+from gridsched.engine.jit import jit
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.reference import by_reference
 
@@ -65,20 +65,6 @@ def finish(g: GridArrays, local: LocalArrays, now: int, options: grid.GridOption
     grid.finish_due(by_reference(g), by_reference(local), now, by_reference(options))
 
 
-@inline
-def _forget_end(local: LocalArrays, e: int, m: int) -> None:
-    """Take a running job out of the heap of ends."""
-    events = local.events[m]
-    state = local.state[m, 0]
-    size = 0
-    for k in range(state["ending"]):
-        # what is read is never behind what is written
-        key, job = events[k]["key"], events[k]["job"]
-        if job != e:
-            size = heap.push(events, size, key, job)
-    state["ending"] = size
-
-
 @jit
 def rearrange(
     g: GridArrays,
@@ -103,7 +89,7 @@ def rearrange(
     for j in killed:
         e = g.entry[j]
         killed_job = local.jobs[0, e]
-        _forget_end(local, e, m)
+        state["ending"] = heap.without(local.events[m], state["ending"], e)
         if state["blocks"] > 0:
             end = expected_end(local.starts[0, e], int(killed_job["estimate"]), options.overrun, now + 1)
             state["blocks"] = running.remove(
