@@ -398,33 +398,6 @@ def _stack_pieces(stacked: xr.Dataset, runs: Sequence[xr.Dataset]) -> xr.Dataset
     return stacked
 
 
-def unstack_run(stacked: xr.Dataset, index: int) -> xr.Dataset:
-    """One run of a dataset made by `stack_runs`."""
-    segments = np.flatnonzero(stacked["segment_run"].values == index)
-    run = stacked.isel(run=index, segment=segments).drop_vars(["segment_run", "run"])
-    if "piece_segment" in stacked:
-        low, high = segments[:1].sum(), segments[:1].sum() + len(segments)
-        of_run = stacked["piece_segment"].values
-        run = run.isel(piece=np.flatnonzero((of_run >= low) & (of_run < high)))
-        run["piece_segment"] = run["piece_segment"] - low
-    job = run["segment_job"].values
-    for name, combine in (("start", np.minimum), ("end", np.maximum)):
-        times = np.full(run.sizes["job"], NO_TIME)
-        times[job] = run[f"segment_{name}"].values
-        combine.at(times, job, run[f"segment_{name}"].values)
-        run[f"{name}_time"] = ("job", times)
-        long_name, units = _LONG_NAMES[f"{name}_time"]
-        run[f"{name}_time"].attrs.update(long_name=long_name, units=units)
-    for name in _RUN_ATTRIBUTES:
-        if f"run_{name}" in run:
-            run.attrs[name] = run[f"run_{name}"].values.item()
-            run = run.drop_vars(f"run_{name}")
-    run.attrs["title"] = _title(
-        run.attrs["scheme"], run.attrs["workload"], run.sizes["job"], run.attrs["jobs_rejected"]
-    )
-    return run
-
-
 def _check_comparable(first: xr.Dataset, run: xr.Dataset) -> None:
     """Refuse runs that differ in what the stacked dataset holds once."""
     shared = [name for name in first.variables if not (_is_segment(name) or name in _PER_RUN)]

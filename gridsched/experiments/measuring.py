@@ -247,26 +247,19 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
 def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
     """Measures of the whole run."""
     started = run["start_time"].to_numpy() != metrics.NOT_STARTED
-    known = run.attrs.get("recorded_share", 1.0) == 1.0 and started.any()
-    queue = metrics.queue_length(run, "eligible" if users else "submit")
-    window = metrics.observed(run)
+    since: metrics.SinceName = "eligible" if users else "submit"
+    system = metrics.system_level(run, max(how.bins, 1), since)
     values: dict[str, Any] = {
         "rejected": float((~started).sum()),
         "corrections": float(run.attrs.get("corrections", 0)),
         "jobs_killed": float(run.attrs.get("jobs_killed", 0)),
-        "makespan": window[1] - window[0] if known else np.nan,
-        "queue_length_mean": float(metrics.time_average(queue, window)[0]) if known else np.nan,
-        "queue_length_max": float(queue.value.max()) if known else np.nan,
-        "utilisation": metrics.utilisation(run) if known and "segment_job" in run else np.nan,
-        "utilisation_makespan": metrics.utilisation_makespan(run)
-        if known and "segment_job" in run
-        else np.nan,
+        **{name: system[name].values for name in _OF_RUNS},
         "messages_per_job": run.attrs["messages"] / max(len(started), 1)
         if "messages" in run.attrs
         else np.nan,
     }
     if how.blocks:
-        values["relaxations"] = metrics.relaxations(run, "eligible" if users else "submit")
+        values["relaxations"] = metrics.relaxations(run, since)
     if users:
         told = user_measures(run, think_time=how.think_time)
         # a session that begins by a clock goes on from one that lasted until then
@@ -275,16 +268,14 @@ def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
             "jobs_per_session": told["jobs_per_session"] if how.sessions == "leave" else np.nan,
         }
     whole = xr.Dataset({name: ((), value) for name, value in values.items()})
-    if how.bins and known:
-        edges = np.linspace(*window, how.bins + 1)
-        busy = (
-            metrics.time_average(metrics.busy_processors(run), edges) if run.sizes.get("segment") else np.nan
-        )
-        series = {
-            "bin_time": (edges[:-1], "start of the time bin", "s"),
-            "queue_length_series": (metrics.time_average(queue, edges), "queue length", "1"),
-            "utilisation_series": (busy / run["cluster_processors"].to_numpy().sum(), "utilisation", "1"),
-        }
-        for name, (data, words, unit) in series.items():
-            whole[name] = ("bin", np.broadcast_to(data, how.bins), attrs_of(words, unit))
+    for name, (words, unit) in _SERIES.items() if how.bins else ():
+        whole[name] = ("bin", system[name].values, attrs_of(words, unit))
     return whole
+
+
+_OF_RUNS = ("makespan", "queue_length_mean", "queue_length_max", "utilisation", "utilisation_makespan")
+_SERIES = {
+    "bin_time": ("start of the time bin", "s"),
+    "queue_length_series": ("queue length", "1"),
+    "utilisation_series": ("utilisation", "1"),
+}

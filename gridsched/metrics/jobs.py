@@ -493,7 +493,7 @@ def summarise(
     )
     members = [measured, *(measured[classes == index] for index in range(1, len(JOB_CLASSES)))]
     variables = _job_level(run, members, slowdown_threshold, batches, confidence, since)
-    variables |= _system_level(run, bins, since)
+    variables |= system_level(run, bins, since)
     settings = {
         "warm_up": warm_up,
         "cool_down": cool_down,
@@ -595,7 +595,17 @@ def _quantiles(ordered: Floats) -> Floats:
     return np.interp(QUANTILES * (len(ordered) - 1), np.arange(len(ordered)), ordered)
 
 
-def _system_level(run: xr.Dataset, bins: int, since: SinceName) -> dict[str, xr.Variable]:
+def system_level(run: xr.Dataset, bins: int, since: SinceName) -> dict[str, xr.Variable]:
+    """What the clusters and the queue of a run did, over the run and in time bins; NaN where it is not known.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+    bins : int
+        Equal parts of the time from the first submission to the last end.
+    since : {"submit", "eligible"}
+        When a wait begins.
+    """
     first, last = observed(run)
     empty = np.full(bins, np.nan)
     scalars = {

@@ -3,8 +3,7 @@
 `predict_prequential` predicts every job of a workload with a classification tree over intervals of run time
 that is retrained again and again; `Predictor` does the same inside a simulation; `PredictorOptions` says
 how. `evaluate` compares the tree with simpler and other learned methods, whose predictions
-`predict_by_method` gives, and `stack_workloads` puts several evaluations together. `to_dataset` and
-`from_dataset` store a trained `Model` as plain numbers.
+`predict_by_method` gives, and `stack_workloads` puts several evaluations together.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from gridsched.prediction.evaluation import evaluate, stack_workloads
     from gridsched.prediction.intervals import Intervals, discretise
     from gridsched.prediction.methods import METHODS
-    from gridsched.prediction.model import Model, from_dataset, to_dataset
+    from gridsched.prediction.model import Model
     from gridsched.prediction.options import FEATURES, PredictorOptions
     from gridsched.prediction.predictor import Predictor
     from gridsched.prediction.prequential import Predictions, predict_prequential, recorded_end_time
@@ -31,12 +30,10 @@ _HOMES: dict[str, str] = {
     "PredictorOptions": "gridsched.prediction.options",
     "discretise": "gridsched.prediction.intervals",
     "evaluate": "gridsched.prediction.evaluation",
-    "from_dataset": "gridsched.prediction.model",
     "predict_by_method": "gridsched.prediction.comparison",
     "predict_prequential": "gridsched.prediction.prequential",
     "recorded_end_time": "gridsched.prediction.prequential",
     "stack_workloads": "gridsched.prediction.evaluation",
-    "to_dataset": "gridsched.prediction.model",
 }
 
 __all__ = [
@@ -49,12 +46,10 @@ __all__ = [
     "PredictorOptions",
     "discretise",
     "evaluate",
-    "from_dataset",
     "predict_by_method",
     "predict_prequential",
     "recorded_end_time",
     "stack_workloads",
-    "to_dataset",
 ]
 
 __getattr__, __dir__ = attach(__name__, _HOMES)

@@ -115,7 +115,7 @@ def _learn(stream: Stream, period: Period, options: PredictorOptions) -> _Lesson
     history = training.training_set(stream.table, stream.history(period, options.window), options)
     model = training.train_classifier(history, options)
     matrix = stream.table.matrix(period.jobs, history.columns, history.categories, history.intervals)
-    named = model.tree.predict(matrix).astype(np.int64)
+    named = model.tree.predict(matrix, check_input=False).astype(np.int64)
     seconds = [
         history.intervals.representative[named],
         training.regression_tree(history, matrix, options),

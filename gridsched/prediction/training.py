@@ -12,7 +12,6 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import ThreadpoolController
 
-from gridsched.prediction import tree as trees
 from gridsched.prediction.categories import Categories, learn_categories
 from gridsched.prediction.features import SOURCE, JobTable
 from gridsched.prediction.intervals import Intervals, discretise
@@ -98,7 +97,7 @@ def train_classifier(history: TrainingSet, options: PredictorOptions) -> Model:
         random_state=options.random_state,
     )
     estimator.fit(history.matrix, history.intervals.index_of(history.run_time))
-    return Model(history.columns, history.categories, history.intervals, trees.classification_tree(estimator))
+    return Model(history.columns, history.categories, history.intervals, estimator)
 
 
 def train(table: JobTable, jobs: NDArray[np.int64], options: PredictorOptions) -> Model:
@@ -116,7 +115,7 @@ def regression_tree(
         random_state=options.random_state,
     )
     estimator.fit(history.matrix, history.run_time)
-    return trees.regression_tree(estimator).predict(matrix)
+    return np.asarray(estimator.predict(matrix, check_input=False), np.float64)
 
 
 def gradient_boosting(

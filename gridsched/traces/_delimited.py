@@ -1,4 +1,4 @@
-"""Delimited text in blocks of whole lines, with each field as a place in its block.
+"""Delimited text in blocks of whole lines.
 
 Only one block is in memory at a time, and a line has a longest length, so that memory stays bounded whatever
 the file holds. Nothing is quoted: a delimiter always ends a field.
@@ -6,7 +6,6 @@ the file holds. Nothing is quoted: a delimiter always ends a field.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +24,6 @@ LONGEST_FIELD = 256
 """Bytes that a field may have which is looked at."""
 
 _BLOCK = 1 << 22
-_LINES_AT_ONCE = 1 << 13
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -39,73 +36,45 @@ class Digest(Protocol):
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Lines of one block: their numbers in the file, and the places of their fields.
-
-    Field k of line i is `text[bounds[i, k] + 1 : bounds[i, k + 1]]`.
-    """
+    """Lines of one block: their numbers in the file, and their fields, a row of byte strings a line."""
 
     file: Path
-    text: NDArray[np.uint8]
     line: NDArray[np.int64]
-    bounds: NDArray[np.int64]
+    fields: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.line)
 
     def select(self, lines: NDArray[Any]) -> LineBlock:
         """Block of the lines that a mask picks."""
-        return replace(self, line=self.line[lines], bounds=self.bounds[lines])
+        return replace(self, line=self.line[lines], fields=self.fields[lines])
+
+    def column(self, column: int) -> list[bytes]:
+        """Fields of a column."""
+        fields: list[bytes] = self.fields[:, column].tolist()
+        return fields
 
     def contains(self, column: int, text: bytes) -> NDArray[np.bool_]:
-        """Whether each field of a column has a text in it, which is not empty."""
-        if len(text) == 1:
-            places = np.flatnonzero(self.text == text[0])
-        else:
-            found = re.finditer(re.escape(text), self.text.tobytes())
-            places = np.fromiter((match.start() for match in found), np.int64)
-        begin, end = self.bounds[:, column] + 1, self.bounds[:, column + 1]
-        return np.asarray(np.searchsorted(places, begin) < np.searchsorted(places, end))
+        """Whether each field of a column has a text in it."""
+        return np.array([text in field for field in self.column(column)], np.bool_)
 
-    def filled(self, column: int) -> NDArray[np.bool_]:
-        """Whether each field of a column has any character."""
-        return np.asarray(self.bounds[:, column + 1] > self.bounds[:, column] + 1)
-
-    def characters(self, column: int, longest: int = LONGEST_FIELD) -> NDArray[np.uint8]:
-        """Fields of a column as rows of bytes, with zeros behind.
+    def texts(self, column: int, longest: int = LONGEST_FIELD) -> NDArray[np.bytes_]:
+        """Fields of a column as one array of byte strings.
 
         Raises
         ------
         TraceError
             If a field has more than `longest` bytes.
         """
-        begin = self.bounds[:, column] + 1
-        length = self.bounds[:, column + 1] - begin
-        width = max(1, int(length.max(initial=0)))
+        fields = self.column(column)
+        width = max(map(len, fields), default=0)
         if width > longest:
-            line = int(self.line[np.argmax(length > longest)])
+            line = next(line for line, field in zip(self.line, fields, strict=True) if len(field) > longest)
             raise TraceError(
                 f"{self.file}:{line}: field {column + 1} has {width} bytes, at most {longest} are read; "
                 "fix this line"
             )
-        rows = np.zeros((len(self), width), np.uint8)
-        places = np.arange(width)
-        # A few lines at a time, since the places take eight times the memory of the characters; the text
-        # has zeros behind its end, at least as many as a field is long.
-        for first in range(0, len(self), _LINES_AT_ONCE):
-            some = slice(first, first + _LINES_AT_ONCE)
-            rows[some] = self.text[begin[some, np.newaxis] + places]
-            rows[some] *= places < length[some, np.newaxis]
-        return rows
-
-    def field(self, row: int, column: int) -> bytes:
-        """One field."""
-        begin, end = self.bounds[row, column] + 1, self.bounds[row, column + 1]
-        return self.text[begin:end].tobytes()
-
-    def texts(self, column: int, longest: int = LONGEST_FIELD) -> NDArray[np.bytes_]:
-        """Fields of a column as byte strings."""
-        rows = self.characters(column, longest)
-        return rows.view(f"S{rows.shape[1]}")[:, 0]
+        return np.array(fields, np.bytes_)
 
 
 def read_lines(file: Path, max_bytes: int | None, digest: Digest) -> Iterator[tuple[int, bytes]]:
@@ -156,35 +125,26 @@ def split(file: Path, first_line: int, text: bytes, delimiter: str, columns: int
     TraceError
         If a line has another number of fields, is too long, or holds a zero byte.
     """
-    padded = np.frombuffer(text + bytes(LONGEST_FIELD), np.uint8)
-    content = padded[: len(text)]
-    ends = np.flatnonzero(content == _NEWLINE)
-    starts = np.append(0, ends[:-1] + 1)
-    lines = first_line + np.arange(len(ends))
-    ends = ends - ((ends > starts) & (content[ends - 1] == _RETURN))
-    if not content.all():
-        line = first_line + text[: int(np.argmin(content))].count(b"\n")
+    if b"\0" in text:
+        line = first_line + text[: text.index(b"\0")].count(b"\n")
         raise TraceError(f"{file}:{line}: a zero byte: this is a binary file; give a text file")
-    if (ends - starts > LONGEST_LINE).any():
-        raise _too_long(file, int(lines[np.argmax(ends - starts > LONGEST_LINE)]))
-    filled = ends > starts
-    lines, starts, ends = lines[filled], starts[filled], ends[filled]
-    delimiters = np.flatnonzero(content == ord(delimiter))
-    first = np.searchsorted(delimiters, starts)
-    found = np.searchsorted(delimiters, ends) - first + 1
-    wrong = np.flatnonzero(found != columns)
-    if wrong.size:
-        more = f" ({wrong.size:,} such lines here)" if wrong.size > 1 else ""
+    lines, rows = [], []
+    for line, row in enumerate(text.removesuffix(b"\n").split(b"\n"), start=first_line):
+        if len(row) > LONGEST_LINE:
+            raise _too_long(file, line)
+        if row := row.removesuffix(b"\r"):
+            lines.append(line)
+            rows.append(row.split(delimiter.encode("latin-1")))
+    wrong = [place for place, row in enumerate(rows) if len(row) != columns]
+    if wrong:
+        found = len(rows[wrong[0]])
+        more = f" ({len(wrong):,} such lines here)" if len(wrong) > 1 else ""
         remedy = (
             f"if a name or comment holds {delimiter!r}, leave its column out of the export"
-            if found[wrong[0]] > columns
+            if found > columns
             else "the file may have been cut off here: export it again, or delete this line"
         )
         raise TraceError(
-            f"{file}:{lines[wrong[0]]}: {found[wrong[0]]} fields, the header has {columns}{more}; {remedy}"
+            f"{file}:{lines[wrong[0]]}: {found} fields, the header has {columns}{more}; {remedy}"
         )
-    bounds = np.empty((len(lines), columns + 1), np.int64)
-    bounds[:, 0] = starts - 1
-    bounds[:, 1:-1] = delimiters[first[:, np.newaxis] + np.arange(columns - 1)]
-    bounds[:, -1] = ends
-    return LineBlock(file, padded, lines, bounds)
+    return LineBlock(file, np.array(lines, np.int64), np.array(rows, object).reshape(len(rows), columns))

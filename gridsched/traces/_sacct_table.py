@@ -15,7 +15,7 @@ from gridsched.errors import TraceError
 from gridsched.traces._delimited import LineBlock, split, without_mark
 from gridsched.traces._slurm_dependencies import is_dependency, submitted_dependency
 from gridsched.traces._slurm_nodes import is_node_list
-from gridsched.traces._slurm_options import CommandLine, asked_on
+from gridsched.traces._slurm_options import asked_on
 from gridsched.traces._slurm_values import (
     leading_numbers,
     parse_duration,
@@ -181,7 +181,7 @@ class AccountingTable:
             self._append("gpus", self._gpus(block))
             self._add_resources(block)
         if "reservation" in self._places:
-            self._append("reservation", block.filled(self._places["reservation"]))
+            self._append("reservation", block.fields[:, self._places["reservation"]] != b"")
         self._add_texts(block)
         self._add_command_lines(block)
 
@@ -232,16 +232,13 @@ class AccountingTable:
         """Leave out repeated headers, steps, and lines of array tasks that have not started."""
         place = self._places["identifier"]
         name = self._header[place].encode("latin-1")
-        begin = block.bounds[:, place] + 1
-        same_length = block.bounds[:, place + 1] - begin == len(name)
-        # No job number begins with a letter.
-        header = same_length & (block.text[begin] == name[0])
+        header = block.fields[:, place] == name
         step = block.contains(place, b".")
         waiting = block.contains(place, b"[") & ~step
         self._count(HEADERS, header)
         self._count(STEPS, step)
         self._count(WAITING_TASKS, waiting)
-        self.waiting_tasks += [block.field(row, place) for row in np.flatnonzero(waiting).tolist()]
+        self.waiting_tasks += block.fields[waiting, place].tolist()
         return block.select(~(header | step | waiting))
 
     def _count(self, reason: str, lines: NDArray[np.bool_]) -> None:
@@ -295,20 +292,15 @@ class AccountingTable:
 
     def _gpus(self, block: LineBlock) -> NDArray[np.int64]:
         """GPUs of each line."""
-        place = self._places["resources"]
-        counts = np.zeros(len(block), np.int64)
-        for row in np.flatnonzero(block.contains(place, b"gres/gpu")).tolist():
-            counts[row] = parse_gpus(block.field(row, place))
-        return counts
+        codes, distinct = _distinct(block.fields[:, self._places["resources"]])
+        return np.array([parse_gpus(text) for text in distinct], np.int64)[codes]
 
     def _add_resources(self, block: LineBlock) -> None:
         """Memory, nodes and GPUs that each line says it held, or asked for where it says nothing of that."""
         held, asked = self._places["resources"], self._places.get("requested_resources")
-        filled = block.filled(held)
-        fallback = held if asked is None else asked
-        places = np.where(filled, held, fallback).tolist()
-        texts = np.array([block.field(row, place) for row, place in enumerate(places)], object)
-        codes, distinct = _distinct(texts)
+        filled = block.fields[:, held] != b""
+        fallback = block.fields[:, held if asked is None else asked]
+        codes, distinct = _distinct(np.where(filled, block.fields[:, held], fallback))
         memory = [parse_memory(text) for text in distinct]
         wrong = np.array([value is None for value in memory], np.bool_)[codes]
         problem = "mem= is no amount like 4000M; export with --noconvert, or fix this line"
@@ -333,7 +325,7 @@ class AccountingTable:
                 continue
             place = self._places[key]
             known = self._codes.setdefault(key, {b"": 0})
-            texts = [block.field(row, place).strip() for row in range(len(block))]
+            texts = [text.strip() for text in block.column(place)]
             if key == "dependency" and self._header[place].strip().lower() == "submitline":
                 texts = [submitted_dependency(text) for text in texts]
             new = {text for text in texts if text not in known}
@@ -345,14 +337,14 @@ class AccountingTable:
     def _add_command_lines(self, block: LineBlock) -> None:
         """What jobs ask for on their command lines; licences may be among their resources instead."""
         lines, held = self._places.get("command_line"), self._places.get("resources")
-        rows = range(len(block))
         if lines is None and held is None:
             return
-        asked = [asked_on(block.field(row, lines)) if lines is not None else CommandLine() for row in rows]
+        texts = [b""] * len(block) if lines is None else block.column(lines)
+        asked = [asked_on(text) for text in texts]
         licences = [each.licences for each in asked]
-        if held is not None:
-            for row in np.flatnonzero(block.contains(held, b"license/")).tolist():
-                licences[row] = b",".join(_LICENCE.findall(block.field(row, held)))
+        for row, text in enumerate(block.column(held) if held is not None else ()):
+            if b"license/" in text:
+                licences[row] = b",".join(_LICENCE.findall(text))
         for key, texts in (("partitions", [each.partitions for each in asked]), ("licences", licences)):
             known = self._codes.setdefault(key, {b"": 0})
             self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
@@ -368,8 +360,7 @@ class AccountingTable:
             return
         job = int(np.argmax(wrong))
         place = self._places[key]
-        begin, end = block.bounds[job, place] + 1, block.bounds[job, place + 1]
-        text = block.text[begin:end].tobytes().decode("utf-8", "replace")
+        text = block.fields[job, place].decode("utf-8", "replace")
         count = int(np.count_nonzero(wrong))
         more = f" ({count:,} such lines here)" if count > 1 else ""
         raise TraceError(

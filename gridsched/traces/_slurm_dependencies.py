@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -164,14 +163,3 @@ def dependencies_of(
             rows += [(job, on, KINDS[_KIND[asked.kind]], asked.delay) for on in places]
         counts[ABSENT] += absent
     return np.array(rows, DEPENDENCY), single, counts
-
-
-def circle(table: NDArray[Any]) -> list[int]:
-    """Places of jobs that depend on each other in a circle; none if there is no circle."""
-    if (table["on"] < table["job"]).all():
-        return []
-    graph = nx.DiGraph(zip(table["job"].tolist(), table["on"].tolist(), strict=True))
-    try:
-        return [job for job, _ in nx.find_cycle(graph)]
-    except nx.NetworkXNoCycle:
-        return []

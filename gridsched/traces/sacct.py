@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._sacct_table import COMMAND, LISTS, NAMED, TIMES, WAITING_TASKS, AccountingTable
-from gridsched.traces._slurm_dependencies import circle, dependencies_of
+from gridsched.traces._slurm_dependencies import dependencies_of
 from gridsched.traces._slurm_nodes import has_nodes
 from gridsched.traces._slurm_values import (
     UNKNOWN_TIME,
@@ -53,7 +53,7 @@ from gridsched.traces._slurm_values import (
     unique_numbers,
 )
 from gridsched.traces.cleaning import CANCELLED
-from gridsched.workloads.dependencies import singleton_dependencies
+from gridsched.workloads.dependencies import circle, singleton_dependencies
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 __all__ = ["COMMAND", "AccountingLog", "is_sacct", "read_accounting", "read_sacct"]

@@ -27,7 +27,7 @@ from gridsched.errors import ConfigurationError, TraceError, WorkloadError
 from gridsched.io import atomic_write
 from gridsched.traces._bytes import read_bytes
 from gridsched.traces._header import header_lines, parse_header
-from gridsched.traces._parse import FIELDS, LONGEST_NUMBER, ParsedText, parse
+from gridsched.traces._parse import FIELDS, ParsedText, parse
 from gridsched.traces.schedule_log import schedule_log
 from gridsched.workloads.table import SWF_FIELDS, Workload, add_counts
 
@@ -35,7 +35,6 @@ ExtraFields = Literal["refuse", "ignore"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SUFFIXES = re.compile(r"(\.swf|\.txt|\.gz|\.zst|\.bz2)+$", re.IGNORECASE)
-_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 _ROWS_WRITTEN_AT_ONCE = 100_000
 
 
@@ -89,14 +88,15 @@ def read_swf(
     checksum = hashlib.sha256(text[:-1].data).hexdigest()
     if text[:3].tobytes() == _BYTE_ORDER_MARK:
         text = text[3:]
+    if not text.all():
+        line = 1 + int(np.count_nonzero(text[: int(np.argmin(text))] == ord("\n")))
+        raise TraceError(f"{file}:{line}: a zero byte: this is a binary file; give a log")
     parsed = parse(text, ignore_extra=extra_fields == "ignore")
-    if parsed.binary_line:
-        raise TraceError(f"{file}:{parsed.binary_line}: a zero byte: this is a binary file; give a log")
-    if parsed.bad_count:
+    if parsed.malformed:
         raise TraceError(_describe_malformed(file, text, parsed))
     if not len(parsed.columns[0]):
         raise TraceError(f"{file}: no job line, only comments or blanks; give a log that has jobs")
-    header = _header(text, parsed.comments)
+    header = tuple(parsed.header)
     facts = parse_header(header)
     columns: dict[str, Any] = dict(zip(SWF_FIELDS, parsed.columns, strict=True))
     return Workload(
@@ -191,25 +191,11 @@ def _compressed(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _header(text: NDArray[np.uint8], comments: NDArray[np.int64]) -> tuple[str, ...]:
-    return tuple(_decode(text, start, end).rstrip("\r") for start, end in comments)
-
-
-def _decode(text: NDArray[np.uint8], start: int, end: int) -> str:
-    """One line as UTF-8, or else as Latin-1, which has a character for every byte."""
-    line = text[start:end].tobytes()
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
-
-
 def _describe_malformed(file: Path, text: NDArray[np.uint8], parsed: ParsedText) -> str:
-    """One line of text about the first malformed lines and the number of all."""
-    (first, start, end), *others = parsed.bad.tolist()
-    problems = [f"{file}:{first}: {_problem(_decode(text, start, end))}"]
-    problems += [f"line {line}: {_problem(_decode(text, start, end))}" for line, start, end in others]
-    total = f" ({parsed.bad_count:,} malformed lines in all)" if parsed.bad_count > 1 else ""
+    """One line on the malformed lines: number, what is wrong, and how many there are."""
+    (first, problem), *others = parsed.problems.items()
+    problems = [f"{file}:{first}: {problem}", *(f"line {line}: {text}" for line, text in others)]
+    total = f" ({parsed.malformed:,} malformed lines in all)" if parsed.malformed > 1 else ""
     fields = _fields_of_every_line(text)
     if fields and fields > FIELDS and all(f": {fields} fields" in problem for problem in problems):
         return (
@@ -219,8 +205,8 @@ def _describe_malformed(file: Path, text: NDArray[np.uint8], parsed: ParsedText)
         )
     if not len(parsed.columns[0]) and ": field 1 " in problems[0]:
         return (
-            f"{problems[0]}{total}; no line is a job: give a log in the Standard Workload Format, or "
-            "an export of sacct --parsable2"
+            f"{problems[0]}{total}; no line is a job: give a log in the Standard Workload Format, or an "
+            "export of sacct --parsable2"
         )
     return (
         f"{'; '.join(problems)}{total}; a job line has {FIELDS} numbers, -1 for unknown: "
@@ -237,28 +223,3 @@ def _fields_of_every_line(text: NDArray[np.uint8]) -> int | None:
             return None
         found = fields or found
     return found
-
-
-def _problem(line: str) -> str:
-    """What is wrong with a line that the parser did not take."""
-    fields = line.partition(";")[0].split()
-    for number, (name, field) in enumerate(zip(SWF_FIELDS, fields, strict=False), start=1):
-        where = f"field {number} ({name}) is {_shown(field)}"
-        if not _NUMBER.fullmatch(field):
-            return f"{where}, not a number"
-        if len(field) > LONGEST_NUMBER:
-            return f"{where}, a number of more than {LONGEST_NUMBER} characters"
-        if _out_of_range(field):
-            return f"{where}, a number out of range"
-    return f"{len(fields)} fields instead of {FIELDS}: {_shown(line.strip())}"
-
-
-def _out_of_range(field: str) -> bool:
-    try:
-        return abs(int(field)) >= 2**63
-    except ValueError:
-        return abs(float(field)) == float("inf")
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:40]}...")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gridsched.workloads.machine_fit import (
         ClassBounds,
         MachineFit,
-        compare_machines,
         fit_machine,
         size_classes_of,
     )
@@ -64,7 +63,6 @@ _HOMES: dict[str, str] = {
     "Workload": "gridsched.workloads.table",
     "calibrate_exponent": "gridsched.workloads.size_classes",
     "characterise": "gridsched.workloads.characterisation",
-    "compare_machines": "gridsched.workloads.machine_fit",
     "derive_machine": "gridsched.workloads.size_classes",
     "fit_hyper_erlang": "gridsched.workloads.fitting",
     "fit_machine": "gridsched.workloads.machine_fit",
@@ -107,7 +105,6 @@ __all__ = [
     "Workload",
     "calibrate_exponent",
     "characterise",
-    "compare_machines",
     "derive_machine",
     "fit_hyper_erlang",
     "fit_machine",

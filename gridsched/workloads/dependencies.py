@@ -76,27 +76,22 @@ def check_dependencies(name: str, table: RecordArray, jobs: int) -> None:
             )
     if (table["delay"] < 0).any() or not np.isin(table["kind"], list(KINDS.values())).all():
         raise WorkloadError(f"{name}: a dependency has a negative delay or an unknown kind")
-    circle = _circle(table, jobs)
-    if circle >= 0:
-        raise WorkloadError(f"{name}: the job at index {circle} depends on itself through others")
+    around = circle(table)
+    if around:
+        raise WorkloadError(f"{name}: the job at index {around[0]} depends on itself through others")
 
 
-def _circle(table: RecordArray, jobs: int) -> int:
-    """A job in a circle of dependencies; -1 if there is none."""
+def circle(table: RecordArray) -> list[int]:
+    """Places of jobs that depend on each other in a circle; none if there is no circle."""
     if (table["on"] < table["job"]).all():
-        return -1
-    unmet = np.bincount(table["job"], minlength=jobs)
-    by_other = table[np.argsort(table["on"], kind="stable")]
-    first = np.searchsorted(by_other["on"], np.arange(jobs + 1))
-    ready = list(np.flatnonzero(unmet == 0))
-    while ready:
-        on = ready.pop()
-        for job in by_other["job"][first[on] : first[on + 1]]:
-            unmet[job] -= 1
-            if unmet[job] == 0:
-                ready.append(job)
-    left = np.flatnonzero(unmet > 0)
-    return int(left[0]) if len(left) else -1
+        return []
+    import networkx as nx
+
+    try:
+        found = nx.find_cycle(nx.DiGraph(zip(table["job"].tolist(), table["on"].tolist(), strict=True)))
+    except nx.NetworkXNoCycle:
+        return []
+    return [job for job, _ in found]
 
 
 def select_dependencies(table: RecordArray, chosen: NDArray[Any]) -> RecordArray:

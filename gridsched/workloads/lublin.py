@@ -11,12 +11,9 @@ in the 20,000 jobs of the archive's lublin_1024 log). Here times are rounded onc
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import zlib
 from dataclasses import asdict, dataclass
-from enum import IntEnum
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,8 +21,9 @@ import scipy
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
-from gridsched.workloads.estimates import EstimateModel, Modal, repairs
-from gridsched.workloads.table import Workload, add_counts
+from gridsched.workloads.estimates import EstimateModel, Modal
+from gridsched.workloads.synthesis import Stream, check_extent, drawn_workload, random_stream
+from gridsched.workloads.table import Workload
 
 LONGEST_RUN_TIME = 12.0
 """Natural logarithm of the longest run time in seconds, 1.9 days; longer ones are drawn again."""
@@ -41,15 +39,6 @@ _FIRST_BUCKET = 11
 
 Kind = Literal["batch", "interactive", "all"]
 Dependence = Literal["processors", "log2"]
-
-
-class _Stream(IntEnum):
-    """Kinds of random streams; the numbers are part of what a seed means."""
-
-    ARRIVAL = 0
-    SERVICE = 1
-    SIZE = 2
-    ESTIMATE = 3
 
 
 class LublinJobs(NamedTuple):
@@ -253,13 +242,12 @@ class LublinModel:
 
     def sample(self, jobs: int, *, seed: int, load_scale: float = 1.0) -> LublinJobs:
         """Draw the first `jobs` jobs; the parameters are those of `synthesise`."""
-        if jobs < 1:
-            raise WorkloadError(f"Lublin model: jobs is {jobs}, it must be at least 1")
-        if not (load_scale > 0 and math.isfinite(load_scale)):
-            raise WorkloadError(f"Lublin model: load_scale is {load_scale}, it must be positive")
-        processors = self._sizes(_stream(seed, _Stream.SIZE).random((jobs, 3)))
-        run_time = self._run_times(processors, _stream(seed, _Stream.SERVICE).random((jobs, 2)))
-        submit_time = self._arrivals(_stream(seed, _Stream.ARRIVAL).random(jobs), load_scale)
+        check_extent("Lublin model", jobs, None, load_scale)
+        processors = self._sizes(random_stream("lublin", seed, Stream.SIZE).random((jobs, 3)))
+        run_time = self._run_times(
+            processors, random_stream("lublin", seed, Stream.SERVICE).random((jobs, 2))
+        )
+        submit_time = self._arrivals(random_stream("lublin", seed, Stream.ARRIVAL).random(jobs), load_scale)
         return LublinJobs(submit_time, run_time, processors)
 
     def _sizes(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -336,8 +324,7 @@ class LublinModel:
         WorkloadError
             Where options are out of range, or no job arrives.
         """
-        if (jobs is None) == (duration is None):
-            raise WorkloadError("Lublin model: give either jobs or duration")
+        check_extent("Lublin model", jobs, duration, load_scale)
         drawn = (
             self.sample(jobs, seed=seed, load_scale=load_scale)
             if jobs is not None
@@ -345,7 +332,7 @@ class LublinModel:
         )
         run_time = np.maximum(np.floor(drawn.run_time), 1).astype(np.int64)
         estimate_model = estimates or Modal()
-        requested = estimate_model.draw(run_time, _stream(seed, _Stream.ESTIMATE))
+        requested = estimate_model.draw(run_time, random_stream("lublin", seed, Stream.ESTIMATE))
         options = {
             "seed": seed,
             "jobs": jobs,
@@ -354,29 +341,21 @@ class LublinModel:
             "load_scale": load_scale,
         }
         described = json.dumps({"model": asdict(self), **options}, sort_keys=True)
-        submit_time = np.floor(drawn.submit_time).astype(np.int64)
-        digest = hashlib.sha256(described.encode())
-        for column in (submit_time, requested.run_time, drawn.processors, requested.requested_time):
-            digest.update(column.astype("<i8").tobytes())
-        return Workload(
-            name=f"lublin-{self.processors}",
-            submit_time=submit_time,
-            run_time=requested.run_time,
-            requested_processors=drawn.processors,
-            requested_time=requested.requested_time,
-            processors_available=self.processors,
-            header=(
-                "; Note: synthetic, by the model of U. Lublin and D. G. Feitelson (JPDC 63(11), 2003)",
-                f"; Note: parameters {described}",
+        return drawn_workload(
+            f"lublin-{self.processors}",
+            self.processors,
+            (
+                "synthetic, by the model of U. Lublin and D. G. Feitelson (JPDC 63(11), 2003)",
+                f"parameters {described}",
             ),
-            checksum=digest.hexdigest(),
-            repaired=add_counts({}, repairs(requested)),
+            described,
+            np.floor(drawn.submit_time).astype(np.int64),
+            drawn.processors,
+            requested,
         )
 
     def _until(self, duration: float, seed: int, load_scale: float) -> LublinJobs:
         """Jobs that arrive before `duration`, s."""
-        if not (duration > 0 and math.isfinite(duration)):
-            raise WorkloadError(f"Lublin model: duration is {duration} s, it must be positive")
         count = 1024
         while (drawn := self.sample(count, seed=seed, load_scale=load_scale)).submit_time[-1] < duration:
             count *= 2
@@ -384,9 +363,3 @@ class LublinModel:
         if not arrived:
             raise WorkloadError(f"Lublin model: no job arrives in {duration:g} s, use a longer duration")
         return LublinJobs(drawn.submit_time[:arrived], drawn.run_time[:arrived], drawn.processors[:arrived])
-
-
-def _stream(seed: int, kind: _Stream) -> np.random.Generator:
-    """Random stream of one kind of value."""
-    key = (zlib.crc32(b"lublin"), int(kind), 0)
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -5,7 +5,7 @@ The method of Shan, Oliker and Biswas (SC 2003, section 3.1), after Jann et al. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -307,47 +307,3 @@ def _fit_times(
 def _parameters(distribution: HyperErlang) -> dict[str, float]:
     d = distribution
     return {"order": d.order, "rate_1": d.rate_1, "rate_2": d.rate_2, "p": d.p}
-
-
-def compare_machines(machines: Mapping[str, Machine]) -> pd.DataFrame:
-    """Models of size classes side by side, in the form of Tables 2 to 4 of Shan, Oliker and Biswas.
-
-    Parameters
-    ----------
-    machines : mapping of str to Machine
-        The models and how the columns shall call them.
-
-    Raises
-    ------
-    WorkloadError
-        Where there are no machines.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a class, by the bounds; NaN where a model does not have the class. Columns in two levels, the
-        quantity and the machine: `share`, then `mean` (s), `order`, `rate_1`, `rate_2` (1/s) and `p` with the
-        prefixes `interarrival_` and `service_`.
-    """
-    if not machines:
-        raise WorkloadError("comparison of machines: none are given")
-    tables = {name: _model_table(machine) for name, machine in machines.items()}
-    quantities = next(iter(tables.values())).columns
-    side_by_side = pd.concat(tables, axis=1).swaplevel(axis=1)
-    columns = pd.MultiIndex.from_product([quantities, list(tables)], names=["quantity", "machine"])
-    rows = sorted(side_by_side.index, key=lambda label: [int(bound) for bound in label.split("-")])
-    return side_by_side.reindex(index=rows, columns=columns)
-
-
-def _model_table(machine: Machine) -> pd.DataFrame:
-    """Model of a machine, one row a class."""
-    rows = [
-        {"share": c.share}
-        | {
-            f"{prefix}_{name}": value
-            for prefix, d in (("interarrival", c.interarrival), ("service", c.service))
-            for name, value in ({"mean": d.mean} | _parameters(d)).items()
-        }
-        for c in machine.classes
-    ]
-    return pd.DataFrame(rows, index=_labels(machine.classes))

@@ -27,7 +27,7 @@ _BLOCK = 4096
 """Values drawn at a time. Blocks of one size make the first n values independent of how many follow."""
 
 
-class _Stream(IntEnum):
+class Stream(IntEnum):
     """Kinds of random streams; the numbers are part of what a seed means."""
 
     ARRIVAL = 0
@@ -86,14 +86,7 @@ def synthesise(
     """
     if isinstance(machine, str):
         machine = _published(machine)
-    if (jobs is None) == (duration is None):
-        raise WorkloadError(f"machine {machine.name}: give either jobs or duration")
-    if jobs is not None and jobs < 1:
-        raise WorkloadError(f"machine {machine.name}: jobs is {jobs}, it must be at least 1")
-    if duration is not None and not (duration > 0 and np.isfinite(duration)):
-        raise WorkloadError(f"machine {machine.name}: duration is {duration} s, it must be positive")
-    if not (load_scale > 0 and np.isfinite(load_scale)):
-        raise WorkloadError(f"machine {machine.name}: load_scale is {load_scale}, it must be positive")
+    check_extent(f"machine {machine.name}", jobs, duration, load_scale)
     size_model = sizes or SizeModel()
     estimate_model = estimates or Modal()
 
@@ -103,14 +96,13 @@ def synthesise(
     for index, size_class in enumerate(machine.classes):
         members = classes == index
         count = int(np.count_nonzero(members))
-        service = _draw(size_class.service, count, _stream(machine, seed, _Stream.SERVICE, index))
+        service = _draw(size_class.service, count, random_stream(machine.name, seed, Stream.SERVICE, index))
         run_time[members] = np.maximum(np.ceil(service), 1)
         processors[members] = _sizes(
-            size_model, size_class, machine, count, _stream(machine, seed, _Stream.SIZE, index)
+            size_model, size_class, machine, count, random_stream(machine.name, seed, Stream.SIZE, index)
         )
-    drawn = estimate_model.draw(run_time, _stream(machine, seed, _Stream.ESTIMATE, 0))
-    parameters = {
-        "machine": asdict(machine),
+    drawn = estimate_model.draw(run_time, random_stream(machine.name, seed, Stream.ESTIMATE, 0))
+    options = {
         "seed": seed,
         "jobs": jobs,
         "duration": duration,
@@ -118,7 +110,18 @@ def synthesise(
         "estimates": repr(estimate_model),
         "load_scale": load_scale,
     }
-    return _workload(machine, parameters, np.floor(time).astype(np.int64), processors, drawn)
+    return drawn_workload(
+        f"{machine.name}-synthetic",
+        machine.processors,
+        (
+            f"synthetic workload of {machine.name}, by size class, hyper-Erlang of common order",
+            f"parameters {json.dumps(options, sort_keys=True)}",
+        ),
+        json.dumps({"machine": asdict(machine), **options}, sort_keys=True),
+        np.floor(time).astype(np.int64),
+        processors,
+        drawn,
+    )
 
 
 def _published(name: str) -> Machine:
@@ -132,9 +135,20 @@ def _published(name: str) -> Machine:
     return machines[name]
 
 
-def _stream(machine: Machine, seed: int, kind: _Stream, index: int) -> np.random.Generator:
-    """Random stream of one kind of value of one class of one machine."""
-    key = (zlib.crc32(machine.name.encode()), int(kind), index)
+def check_extent(where: str, jobs: int | None, duration: float | None, load_scale: float) -> None:
+    """Refuse a workload without an extent, or whose extent or load scale no workload can have."""
+    if (jobs is None) == (duration is None):
+        raise WorkloadError(f"{where}: give either jobs or duration")
+    if jobs is not None and jobs < 1:
+        raise WorkloadError(f"{where}: jobs is {jobs}, it must be at least 1")
+    for name, value in (("duration", duration), ("load_scale", load_scale)):
+        if value is not None and not (value > 0 and np.isfinite(value)):
+            raise WorkloadError(f"{where}: {name} is {value}, it must be positive")
+
+
+def random_stream(name: str, seed: int, kind: Stream, index: int = 0) -> np.random.Generator:
+    """Random stream of one kind of value of one class of one machine, or of a model."""
+    key = (zlib.crc32(name.encode()), int(kind), index)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
@@ -162,7 +176,9 @@ def _arrivals(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Arrival times of the merged classes, rising, and the class of each job."""
     processes = [
-        _ArrivalProcess(c.interarrival.scaled(1 / load_scale), _stream(machine, seed, _Stream.ARRIVAL, index))
+        _ArrivalProcess(
+            c.interarrival.scaled(1 / load_scale), random_stream(machine.name, seed, Stream.ARRIVAL, index)
+        )
         for index, c in enumerate(machine.classes)
     ]
     rate = float(machine.arrival_rates.sum()) * load_scale
@@ -195,30 +211,27 @@ def _sizes(
     return processors[np.searchsorted(below, rng.random(count), side="right")]
 
 
-def _workload(
-    machine: Machine,
-    parameters: dict[str, object],
+def drawn_workload(
+    name: str,
+    available: int,
+    notes: tuple[str, str],
+    described: str,
     submit_time: NDArray[np.int64],
     processors: NDArray[np.int64],
     drawn: Estimates,
 ) -> Workload:
-    """Workload of the drawn columns, with its provenance."""
-    described = json.dumps(parameters, sort_keys=True)
+    """Workload of drawn columns; `described` says all that they depend on, and is part of the checksum."""
     digest = hashlib.sha256(described.encode())
     for column in (submit_time, drawn.run_time, processors, drawn.requested_time):
         digest.update(column.astype("<i8").tobytes())
-    options = {name: value for name, value in parameters.items() if name != "machine"}
     return Workload(
-        name=f"{machine.name}-synthetic",
+        name=name,
         submit_time=submit_time,
         run_time=drawn.run_time,
         requested_processors=processors,
         requested_time=drawn.requested_time,
-        processors_available=machine.processors,
-        header=(
-            f"; Note: synthetic workload of {machine.name}, by size class, hyper-Erlang of common order",
-            f"; Note: parameters {json.dumps(options, sort_keys=True)}",
-        ),
+        processors_available=available,
+        header=tuple(f"; Note: {note}" for note in notes),
         checksum=digest.hexdigest(),
         repaired=add_counts({}, repairs(drawn)),
     )

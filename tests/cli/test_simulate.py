@@ -16,6 +16,7 @@ from gridsched.policies.local import POLICIES
 from gridsched.simulation import simulate
 from tests.conftest import REPOSITORY
 from tests.support.errors import says
+from tests.support.fields import assert_stacked
 from tests.support.logs import KTH, assert_rows, row, swf
 from tests.support.nodes import jobs_of
 
@@ -40,7 +41,7 @@ def test_simulating_a_month_of_the_kth_log(
     for index, policy in enumerate(("easy", "fcfs")):
         run = gs.simulate(workload, scheduler=policy)
         assert_array_equal(table[f"start_time {policy}"], run["start_time"])
-        assert_array_equal(results.unstack_run(written, index)["start_time"], run["start_time"])
+        assert_stacked(written, index, run)
         summary = gs.summarise(run).sel(job_class="all")
         mean, median, slowdown, used, longest = row(text, policy)
         assert float(mean) == pytest.approx(float(summary["wait_time_mean"]), abs=0.5)
@@ -115,7 +116,7 @@ def test_every_option_reaches_the_simulation(log: Path, tmp_path: Path, printed:
             overrun="increments",
             passes="event",
         )
-        assert results.unstack_run(stacked, index).equals(expected)
+        assert_stacked(stacked, index, expected)
 
 
 def test_warm_up_jobs_are_not_measured(tmp_path: Path, printed: Callable[..., str]) -> None:

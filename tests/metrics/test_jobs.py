@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -215,16 +215,6 @@ def test_jobs_that_run_in_pieces_respond_late_and_wait_until_their_first_piece()
     assert np.isnan(summary["utilisation"].item()), "all is submitted at one instant"
 
 
-def test_a_long_job_at_the_end_does_not_change_the_utilisation() -> None:
-    jobs = [Job(submit=10 * i, run=8, processors=2, start=10 * i) for i in range(50)]
-    tail = Job(submit=100, run=100_000, processors=1, start=100)
-    summaries = [
-        metrics.summarise(run_dataset([*jobs, last], processors=4)) for last in (tail, replace(tail, run=390))
-    ]
-    assert summaries[0]["utilisation"].item() == summaries[1]["utilisation"].item() > 0.4
-    assert summaries[0]["utilisation_makespan"].item() < 0.3
-
-
 @RELAXED
 @given(job_lists(smallest=1), st.integers(1, 10**6), st.randoms(use_true_random=False))
 def test_neither_the_clock_nor_the_order_of_the_jobs_matters(
@@ -241,20 +231,6 @@ def test_neither_the_clock_nor_the_order_of_the_jobs_matters(
     # Jobs of one instant may change places, and then they may come into another batch.
     ignored = [] if distinct else unordered
     xr.testing.assert_allclose(plain.drop_vars(ignored), moved.drop_vars(ignored), atol=1e-6)
-
-
-@RELAXED
-@given(st.integers(-500, 500), st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 9))
-def test_time_averages_add_up_to_the_integral(first: int, gaps: list[int], bins: int) -> None:
-    times = first + np.cumsum(gaps)
-    changes = np.arange(len(times)) * 7 % 5 - 2
-    function = metrics.steps(times, changes)
-    edges = np.linspace(first - 10, times[-1] + 10, bins + 1)
-    total = (metrics.time_average(function, edges) * np.diff(edges)).sum()
-    naive = sum(
-        change * (edges[-1] - time) for time, change in zip(times.tolist(), changes.tolist(), strict=True)
-    )
-    assert total == pytest.approx(naive, abs=1e-6)
 
 
 def test_warm_up_and_cool_down_leave_out_jobs_at_both_ends() -> None:

@@ -52,25 +52,3 @@ def test_batch_that_was_interrupted_goes_on(tmp_path: Path, kernel_cache: Path) 
     workspace.run(TARGET)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert workspace.missing() == set()
-
-
-def test_killed_runs_resume_and_give_the_same_bits(
-    tmp_path: Path, kernel_cache: Path, finished: dict[str, Bits]
-) -> None:
-    workspace = Workspace(tmp_path / "killed", kernel_cache)
-    moments = [
-        ".snakemake/locks/*",  # it has only just begun
-        "results/tiny/prepared/*.nc",  # while a dataset is written: its hidden file matches too
-        "results/logs/tiny/simulate/*.log",  # in a simulation
-        "results/tiny/runs/[0-9a-f]*.nc",  # a run is there, the next one of the batch is not
-        "results/batches/tiny/simulate/*.json",  # a batch is done, but Snakemake has not noted it down
-    ]
-    for number, moment in enumerate(moments):
-        workspace.run_until(moment, TARGET)
-        if number == 2:  # the first kills may come before the locks are written
-            assert "--unlock" in workspace.run(TARGET, fails=True)
-        workspace.run("--unlock")
-    assert not (workspace.folder / TARGET).exists()
-    workspace.run("results/tiny/figures")
-    assert bits_of_files(workspace.results) == finished
-    assert workspace.planned("results/tiny/figures") == set()

@@ -39,3 +39,19 @@ def assert_fields(found: Any, /, **expected: Any) -> None:
         if not (value == wanted or (value is not None and value != value and wanted != wanted)):
             wrong[name] = f"found {value!r}, expected {wanted!r}"
     assert not wrong, wrong
+
+
+def assert_stacked(stacked: xr.Dataset, index: int, run: xr.Dataset) -> None:
+    """A file of several runs has all of this one: what runs share, its segments, pieces and own facts."""
+    own = stacked.isel(run=index, segment=stacked["segment_run"].values == index)
+    if "piece" in stacked.sizes:
+        places = np.flatnonzero(stacked["segment_run"].values == index)
+        own = own.isel(piece=np.isin(stacked["piece_segment"].values, places))
+        own["piece_segment"] = own["piece_segment"] - places[:1].sum()
+    for name in set(run.variables) - {"start_time", "end_time"}:
+        np.testing.assert_array_equal(own[name].values, run[name].values, err_msg=str(name))
+    facts = {
+        key: own.attrs.get(key, field(own, f"run_{key}") if f"run_{key}" in own else None)
+        for key in run.attrs
+    }
+    assert facts == {**run.attrs, "title": stacked.attrs["title"]}

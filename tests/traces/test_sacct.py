@@ -21,7 +21,7 @@ from gridsched.traces._slurm_values import parse_duration
 from gridsched.traces.sacct import AccountingLog, is_sacct, read_accounting, read_sacct
 from gridsched.workloads.dependencies import KINDS
 from tests.support.errors import refused
-from tests.support.fields import assert_fields
+from tests.support.fields import assert_fields, field
 
 COLUMNS = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|Suspended|State|Timelimit|"
@@ -97,6 +97,190 @@ def test_a_job_in_the_columns_of_a_workload(tmp_path: Path) -> None:
     assert not log.without_zone
 
 
+WAITING: dict[str, object] = {"State": "PENDING", "Start": "Unknown", "End": "Unknown", "AllocCPUS": 0}
+SPRING, AUTUMN, UNIX = "2024-03-31T", "2024-10-27T", 1714557600
+IN_UNIX_TIME = line(1, Submit=UNIX, Eligible=UNIX, Start=UNIX + 60, End=UNIX + 660)
+ELIGIBLE = (
+    line(1),
+    line(2, Eligible="2024-05-01T10:00:40"),
+    line(3, Eligible="Unknown"),
+    line(4, Eligible="2024-05-01T12:00:00"),
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "expected"),
+    [
+        pytest.param(
+            (line(1), line("1.batch"), line("1.extern"), line("1.0"), line("2_3.4"), line("2_3")),
+            {},
+            {"ids": ["1", "2_3"], "left_out": {"step of a job": 4}},
+            id="steps",
+        ),
+        pytest.param(
+            (line("9_1", JobIDRaw=11), line("9_2", JobIDRaw=12), line("9_[3-9%2]", JobIDRaw=9, **WAITING)),
+            {},
+            {
+                "ids": ["9_1", "9_2"],
+                "job_number": [11, 12],
+                "left_out": {"array tasks that had not started": 1},
+                "array task": [True, True],
+            },
+            id="tasks of arrays",
+        ),
+        pytest.param(
+            (line(1), line(f"10_[{','.join(map(str, range(1, 900, 2)))}]", JobIDRaw=10, State="PENDING")),
+            {},
+            {"ids": ["1"]},
+            id="a long list of tasks",
+        ),
+        pytest.param(
+            (line("5+0", JobIDRaw=5), line("5+1", JobIDRaw=6)),
+            {},
+            {"ids": ["5+0", "5+1"], "component of a heterogeneous job": [True, True]},
+            id="parts of heterogeneous jobs",
+        ),
+        pytest.param(
+            (
+                line(1, State="RUNNING", End="Unknown", ElapsedRaw=100),
+                line(2, **WAITING),
+                line(3, State="REQUEUED"),
+                line(1),
+                line(2),
+                line(3, Submit="2024-05-01T10:11:00", Start="2024-05-01T10:12:00", End="2024-05-01T10:22:00"),
+            ),
+            {},
+            {
+                "ids": ["1", "2", "3", "3"],
+                "left_out": {"repeated line of a job": 2},
+                "run_time": [600] * 4,
+                "job_number": [1, 2, 3, 4],
+            },
+            id="the last line of a run counts, and every run is a job",
+        ),
+        pytest.param(
+            (line(1, State="RUNNING", End="Unknown", ElapsedRaw=4321),),
+            {},
+            {"run_time": [4321], "repaired": {"still running, taken to end at the export": 1}},
+            id="running at the export",
+        ),
+        pytest.param(
+            (line(1, ElapsedRaw=400, Suspended="00:03:20"), line(2, ElapsedRaw="", Suspended="00:03:20")),
+            {},
+            {"run_time": [400, 400], "seconds suspended": [200, 200], "flags": ["suspended"]},
+            id="suspended time is no run time",
+        ),
+        pytest.param(
+            (line(1, Submit="2024-05-01T10:01:30"),),
+            {},
+            {"wait_time": [0], "repaired": {"started before it was submitted, wait taken as 0": 1}},
+            id="a start before the submission",
+        ),
+        pytest.param((line(1),), {}, {"unix_start_time": UNIX, "without zone": True}, id="no zone is UTC"),
+        pytest.param(
+            (IN_UNIX_TIME,),
+            {},
+            {"unix_start_time": UNIX, "wait_time": [60], "without zone": False},
+            id="Unix times",
+        ),
+        pytest.param(
+            (IN_UNIX_TIME,), {"time_zone": "Asia/Tokyo"}, {"unix_start_time": UNIX}, id="Unix times anywhere"
+        ),
+        pytest.param(
+            ELIGIBLE,
+            {},
+            {"wait_time": [60] * 4, "eligible after submission": [False, True, False, True]},
+            id="waits from submission",
+        ),
+        pytest.param(
+            ELIGIBLE,
+            {"begin": "eligible"},
+            {"ids": ["1", "3", "4", "2"], "wait_time": [60, 60, 60, 20]},
+            id="waits from eligibility",
+        ),
+        pytest.param(
+            (line(1, Submit=f"{SPRING}01:00:00", Start=f"{SPRING}02:30:00", End=f"{SPRING}04:00:00"),),
+            {"time_zone": "Europe/Rome"},
+            {"time that the clock never showed": [True]},
+            id="an hour that never was",
+        ),
+        pytest.param(
+            # The clock in Rome showed the hour from 2:00 twice. In the order of their submissions:
+            (
+                # Only the elapsed time tells that it ended the second time.
+                line(
+                    2,
+                    Submit=f"{AUTUMN}01:00:00",
+                    Start=f"{AUTUMN}01:30:00",
+                    End=f"{AUTUMN}02:30:00",
+                    ElapsedRaw=7200,
+                ),
+                # Only the elapsed time tells that it started the second time.
+                line(
+                    3,
+                    Submit=f"{AUTUMN}01:00:00",
+                    Start=f"{AUTUMN}02:30:00",
+                    End=f"{AUTUMN}03:30:00",
+                    ElapsedRaw=3600,
+                ),
+                # Nothing tells: the first time.
+                line(
+                    4,
+                    Submit=f"{AUTUMN}01:00:00",
+                    Start=f"{AUTUMN}02:30:00",
+                    End=f"{AUTUMN}02:40:00",
+                    ElapsedRaw=600,
+                ),
+                # Submitted the first time, started the second: the other way it would start before.
+                line(
+                    5,
+                    Submit=f"{AUTUMN}02:50:00",
+                    Start=f"{AUTUMN}02:10:00",
+                    End=f"{AUTUMN}03:10:00",
+                    ElapsedRaw=3600,
+                ),
+            ),
+            {"time_zone": "Europe/Rome"},
+            {"wait_time": [1800, 9000, 5400, 1200], "time that the clock showed twice": [True] * 4},
+            id="a night of two o'clocks",
+        ),
+        pytest.param(
+            (line(1, AllocCPUS=128, ReqCPUS=1), line(2)),
+            {},
+            {"processors": [128, 4], "more processors than requested": [True, False]},
+            id="what was held counts",
+        ),
+        pytest.param(
+            (line(1, AllocTRES="cpu=4,gres/gpu=2"), line(2, Reservation="maintenance"), line(3)),
+            {},
+            {"generic resources": [True, False, False], "reservation": [False, True, False]},
+            id="resources and reservations",
+        ),
+        pytest.param(
+            (line(1, AllocTRES="cpu=4,gres/gpu:a100=2,node=2"), line(2, AllocTRES="cpu=4,mem=4M")),
+            {},
+            {"requested_gpus": [2, -1], "requested_nodes": [2, -1], "requested_memory": [-1, 1024]},
+            id="GPUs and nodes",
+        ),
+        pytest.param(
+            (line(1), COLUMNS, line(2)),
+            {},
+            {"ids": ["1", "2"], "left_out": {"repeated header": 1}},
+            id="exports behind one another",
+        ),
+    ],
+)
+def test_lines_and_what_is_read(
+    lines: tuple[str, ...], options: dict[str, Any], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    log = read(tmp_path, *lines, **options)
+    found = {name: flag.tolist() for name, flag in log.flags.items()}
+    found |= {"ids": ids(log), "flags": list(log.flags), "seconds suspended": log.suspended.tolist()}
+    found |= {"without zone": log.without_zone}
+    found |= {name: field(log.workload, name) for name in expected if name not in found}
+    assert {name: found[name] for name in expected} == expected
+
+
 def test_jobs_are_in_order_of_submission_and_names_are_numbered(tmp_path: Path) -> None:
     log = read(
         tmp_path,
@@ -108,32 +292,6 @@ def test_jobs_are_in_order_of_submission_and_names_are_numbered(tmp_path: Path) 
     assert log.workload.submit_time.tolist() == [0, 0, 30]
     assert [log.names["user"][number] for number in log.workload.user] == ["bob", "ada", "ada"]
     assert log.rows(log.workload.select(np.array([2, 0]))).tolist() == [2, 0]
-
-
-def test_steps_are_left_out(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1), line("1.batch"), line("1.extern"), line("1.0"), line("2_3.4"), line("2_3"))
-    assert ids(log) == ["1", "2_3"]
-    assert log.workload.left_out == {"step of a job": 4}
-
-
-def test_array_tasks_are_jobs_and_waiting_ones_are_one_line(tmp_path: Path) -> None:
-    waiting = line("10_[3-9%2]", JobIDRaw=10, State="PENDING", Start="Unknown", End="Unknown", AllocCPUS=0)
-    log = read(tmp_path, line("10_1", JobIDRaw=11), line("10_2", JobIDRaw=12), waiting)
-    assert ids(log) == ["10_1", "10_2"]
-    assert_fields(log.workload, job_number=[11, 12], left_out={"array tasks that had not started": 1})
-    assert log.flags["array task"].all()
-
-
-def test_a_long_list_of_waiting_tasks_is_no_job_id(tmp_path: Path) -> None:
-    tasks = ",".join(map(str, range(1, 900, 2)))
-    log = read(tmp_path, line(1), line(f"10_[{tasks}]", JobIDRaw=10, State="PENDING"))
-    assert ids(log) == ["1"]
-
-
-def test_parts_of_heterogeneous_jobs_are_jobs(tmp_path: Path) -> None:
-    log = read(tmp_path, line("5+0", JobIDRaw=5), line("5+1", JobIDRaw=6))
-    assert ids(log) == ["5+0", "5+1"]
-    assert log.flags["component of a heterogeneous job"].tolist() == [True, True]
 
 
 def test_without_raw_numbers_repeated_ones_are_made_unique(tmp_path: Path) -> None:
@@ -229,106 +387,7 @@ def test_cancelled_jobs_that_ran_no_time_are_left_out_where_nothing_says_what_th
     assert log.workload.left_out == {"cancelled before it started": 1}
 
 
-def test_the_last_line_of_a_run_counts_and_every_run_is_a_job(tmp_path: Path) -> None:
-    log = read(
-        tmp_path,
-        line(1, State="RUNNING", End="Unknown", ElapsedRaw=100),
-        line(2, State="PENDING", Start="Unknown", End="Unknown", AllocCPUS=0),
-        line(3, State="REQUEUED"),
-        line(1),
-        line(2),
-        line(3, Submit="2024-05-01T10:11:00", Start="2024-05-01T10:12:00", End="2024-05-01T10:22:00"),
-    )
-    assert ids(log) == ["1", "2", "3", "3"]
-    assert_fields(
-        log.workload, left_out={"repeated line of a job": 2}, run_time=[600] * 4, job_number=[1, 2, 3, 4]
-    )
-
-
-def test_running_jobs_are_taken_to_end_at_the_export(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1, State="RUNNING", End="Unknown", ElapsedRaw=4321))
-    assert_fields(log.workload, run_time=[4321], repaired={"still running, taken to end at the export": 1})
-
-
 # --- times ----------------------------------------------------------------------------------------
-
-
-def test_suspended_time_is_not_run_time(tmp_path: Path) -> None:
-    with_elapsed = line(1, ElapsedRaw=400, Suspended="00:03:20")
-    log = read(tmp_path, with_elapsed, line(2, ElapsedRaw="", Suspended="00:03:20"))
-    assert log.workload.run_time.tolist() == [400, 400]
-    assert log.suspended.tolist() == [200, 200]
-    assert list(log.flags) == ["suspended"]
-
-
-def test_waits_from_eligibility(tmp_path: Path) -> None:
-    lines = (
-        line(1),
-        line(2, Eligible="2024-05-01T10:00:40"),
-        line(3, Eligible="Unknown"),
-        line(4, Eligible="2024-05-01T12:00:00"),
-    )
-    log = read(tmp_path, *lines)
-    assert log.workload.wait_time.tolist() == [60] * 4
-    assert dict(zip(ids(log), log.flags["eligible after submission"].tolist(), strict=True)) == {
-        "1": False,
-        "2": True,
-        "3": False,
-        "4": True,
-    }
-    late = read(tmp_path, *lines, begin="eligible")
-    assert dict(zip(ids(late), late.workload.wait_time.tolist(), strict=True)) == {
-        "1": 60,
-        "2": 20,
-        "3": 60,
-        "4": 60,
-    }
-
-
-def test_a_start_before_the_submission_is_no_wait(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1, Submit="2024-05-01T10:01:30"))
-    assert_fields(
-        log.workload, wait_time=[0], repaired={"started before it was submitted, wait taken as 0": 1}
-    )
-
-
-def test_unix_times_need_no_zone(tmp_path: Path) -> None:
-    times = {"Submit": 1714557600, "Eligible": 1714557600, "Start": 1714557660, "End": 1714558260}
-    log = read(tmp_path, line(1, **times))
-    assert_fields(log.workload, unix_start_time=1714557600, wait_time=[60])
-    assert not log.without_zone
-    assert read(tmp_path, line(1, **times), time_zone="Asia/Tokyo").workload.unix_start_time == 1714557600
-
-
-def test_times_without_a_zone_are_read_as_utc_and_it_is_said(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1))
-    assert log.workload.unix_start_time == 1714557600
-    assert log.without_zone
-
-
-def test_a_night_of_two_o_clocks(tmp_path: Path) -> None:
-    """On 27 October 2024 the clock in Rome showed the hour from 2:00 twice."""
-    night = "2024-10-27T"
-    lines = (
-        # Submitted the first time, started the second: the other way it would start before.
-        line(1, Submit=f"{night}02:50:00", Start=f"{night}02:10:00", End=f"{night}03:10:00", ElapsedRaw=3600),
-        # Only the elapsed time tells that it ended the second time.
-        line(2, Submit=f"{night}01:00:00", Start=f"{night}01:30:00", End=f"{night}02:30:00", ElapsedRaw=7200),
-        # Only the elapsed time tells that it started the second time.
-        line(3, Submit=f"{night}01:00:00", Start=f"{night}02:30:00", End=f"{night}03:30:00", ElapsedRaw=3600),
-        # Nothing tells: the first time.
-        line(4, Submit=f"{night}01:00:00", Start=f"{night}02:30:00", End=f"{night}02:40:00", ElapsedRaw=600),
-    )
-    log = read(tmp_path, *lines, time_zone="Europe/Rome")
-    waits = dict(zip(ids(log), log.workload.wait_time.tolist(), strict=True))
-    assert waits == {"1": 1200, "2": 1800, "3": 9000, "4": 5400}
-    assert log.flags["time that the clock showed twice"].all()
-
-
-def test_an_hour_that_never_was_is_counted(tmp_path: Path) -> None:
-    night = "2024-03-31T"
-    job = line(1, Submit=f"{night}01:00:00", Start=f"{night}02:30:00", End=f"{night}04:00:00")
-    assert read(tmp_path, job, time_zone="Europe/Rome").flags["time that the clock never showed"].all()
 
 
 @given(
@@ -409,18 +468,6 @@ def test_nodes_instead_of_cpus(tmp_path: Path) -> None:
     assert read_sacct(path, unit="nodes").processors.tolist() == [2]
 
 
-def test_what_was_held_counts_and_more_than_asked_for_is_noted(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1, AllocCPUS=128, ReqCPUS=1), line(2))
-    assert log.workload.processors.tolist() == [128, 4]
-    assert log.flags["more processors than requested"].tolist() == [True, False]
-
-
-def test_generic_resources_and_reservations_are_noted(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1, AllocTRES="cpu=4,gres/gpu=2"), line(2, Reservation="maintenance"), line(3))
-    assert log.flags["generic resources"].tolist() == [True, False, False]
-    assert log.flags["reservation"].tolist() == [False, True, False]
-
-
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -439,12 +486,6 @@ def test_columns_in_any_order_and_with_another_delimiter(tmp_path: Path) -> None
 def test_a_delimiter_at_the_end_of_lines(tmp_path: Path) -> None:
     """What `--parsable` prints, without the 2."""
     assert len(read_sacct(export(tmp_path, line(1) + "|", header=COLUMNS + "|"))) == 1
-
-
-def test_exports_behind_one_another(tmp_path: Path) -> None:
-    log = read(tmp_path, line(1), COLUMNS, line(2))
-    assert ids(log) == ["1", "2"]
-    assert log.workload.left_out == {"repeated header": 1}
 
 
 def test_compressed_exports(tmp_path: Path) -> None:
@@ -704,16 +745,6 @@ def test_memory_is_shared_out_among_processors_and_never_grows(
 ) -> None:
     log = resources(tmp_path, f"billing=4,cpu=4,mem={amount},node=1")
     assert log.workload.requested_memory.tolist() == [kibibytes]
-
-
-def test_gpus_and_nodes_are_columns_of_the_workload(tmp_path: Path) -> None:
-    lines = [line(1, AllocTRES="cpu=4,gres/gpu:a100=2,node=2"), line(2, AllocTRES="cpu=4,mem=4M")]
-    assert_fields(
-        read(tmp_path, *lines).workload,
-        requested_gpus=[2, -1],
-        requested_nodes=[2, -1],
-        requested_memory=[-1, 1024],
-    )
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from gridsched.errors import WorkloadError
@@ -19,36 +17,6 @@ from gridsched.workloads.estimates import Multiple
 from gridsched.workloads.lublin import LONGEST_RUN_TIME, Kind
 
 KINDS: tuple[Kind, ...] = ("batch", "interactive", "all")
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(12, 3000), st.sampled_from(KINDS), st.integers(0, 2**32), st.integers(1, 500))
-def test_jobs_are_whole_sorted_and_fit_the_machine(processors: int, kind: Kind, seed: int, jobs: int) -> None:
-    model = LublinModel.published(processors, kind)
-    drawn = model.synthesise(seed=seed, jobs=jobs)
-    assert len(drawn) == jobs
-    assert np.all(np.diff(drawn.submit_time) >= 0)
-    assert 1 <= drawn.run_time.min() <= drawn.run_time.max() <= np.exp(LONGEST_RUN_TIME)
-    assert np.all((drawn.processors >= 1) & (drawn.processors <= processors))
-    assert np.all(drawn.requested_time >= drawn.run_time)
-    assert drawn.equals(model.synthesise(seed=seed, jobs=jobs))
-    assert drawn.checksum != model.synthesise(seed=seed + 1, jobs=jobs).checksum
-
-
-def test_a_longer_workload_begins_with_the_shorter_one() -> None:
-    model = LublinModel.published(128)
-    short = model.synthesise(seed=4, jobs=300)
-    for longer in (model.synthesise(seed=4, jobs=9000), model.synthesise(seed=4, duration=90 * 86400.0)):
-        assert len(longer) > 300
-        for name in ("submit_time", "run_time", "requested_processors"):
-            assert np.array_equal(getattr(longer, name)[:300], getattr(short, name))
-
-
-def test_duration_cuts_by_time() -> None:
-    model = LublinModel.published(128, "all")
-    drawn = model.synthesise(seed=2, duration=14 * 86400.0)
-    more = model.synthesise(seed=2, duration=30 * 86400.0)
-    assert drawn.submit_time[-1] < 14 * 86400 <= more.submit_time[len(drawn)]
 
 
 def test_shares_of_sizes() -> None:
@@ -116,14 +84,6 @@ def test_daily_cycle_is_low_before_dawn_and_high_after_noon() -> None:
         assert 22 <= cycle.argmax() <= 28
 
 
-def test_load_scale_compresses_arrivals_only() -> None:
-    model = LublinModel.published(128, "all")
-    plain, scaled = (model.sample(20_000, seed=1, load_scale=scale) for scale in (1.0, 2.0))
-    assert scaled.submit_time[-1] == pytest.approx(plain.submit_time[-1] / 2, abs=86400)
-    assert np.array_equal(scaled.run_time, plain.run_time)
-    assert np.array_equal(scaled.processors, plain.processors)
-
-
 @pytest.mark.parametrize("processors", [256, 1024])
 def test_statistics_are_those_of_the_authors_program(archive_mirror: Path, processors: int) -> None:
     """The archive's files have the parameters of logs without kinds."""
@@ -186,21 +146,6 @@ def test_offered_load_is_near_that_of_the_authors_program(archive_mirror: Path) 
 def test_bad_parameters_are_named(change: dict[str, Any], named: str) -> None:
     with pytest.raises(WorkloadError, match=f"Lublin model: .*{named}"):
         replace(LublinModel.published(128), **change)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({}, "either jobs or duration"),
-        ({"jobs": 0}, "jobs is 0"),
-        ({"duration": 0.0}, "duration is 0"),
-        ({"duration": 1e-9}, "no job arrives"),
-        ({"jobs": 1, "load_scale": 0.0}, "load_scale is 0"),
-    ],
-)
-def test_bad_options_are_named(options: dict[str, Any], named: str) -> None:
-    with pytest.raises(WorkloadError, match=named):
-        LublinModel.published(128).synthesise(seed=1, **options)
 
 
 @pytest.mark.parametrize(("processors", "kind"), [(9, "batch"), (11, "interactive"), (9, "all")])

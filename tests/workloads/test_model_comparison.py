@@ -21,7 +21,6 @@ from gridsched.workloads import (
     SizeClass,
     SizeModel,
     Workload,
-    fit_machine,
     load_machines,
     offered_load,
     synthesise,
@@ -111,23 +110,6 @@ def test_a_small_log_by_hand() -> None:
     # The means of the other kind are each other's weights here.
     paper = (LARGE.mean / SMALL.mean + SMALL.mean / LARGE.mean) / (1 / SMALL.mean + 1 / LARGE.mean)
     assert compared["service_mean_all"].sel(source="paper") == pytest.approx(paper)
-
-
-def test_fits_are_those_of_fit_machine() -> None:
-    log = synthesise(M3, seed=1, jobs=3000, estimates=Multiple())
-    bounds = [(c.low, c.high) for c in M3.classes]
-    fitted = fit_machine(log, nodes=144, processors_per_node=8, mhz=375, classes=bounds)
-    compared = compare_models(log, M3).sel(source="log")
-    for name in fitted.table.columns:
-        where = str(name).replace("ks_distance", "ks")
-        if where in compared:
-            np.testing.assert_allclose(fitted.table[name].to_numpy(float), compared[where])
-    for kind in ("interarrival", "service"):
-        exact = fitted.table[f"{kind}_matched"] == 3
-        assert compared[f"{kind}_exact"].values.tolist() == exact.astype(int).tolist()
-        for k in (1, 2, 3):
-            own = compared[f"{kind}_moment"].sel(moment=k)
-            np.testing.assert_allclose(own, fitted.table[f"{kind}_moment_{k}"])
 
 
 @pytest.mark.parametrize(
@@ -320,12 +302,6 @@ def test_real_log_beside_table_4(blue: xr.Dataset) -> None:
     np.testing.assert_allclose(models["service_mean_all"], [5751.8, 5160.6], atol=0.05)
 
 
-def test_real_log_merges_the_last_two_classes(blue: xr.Dataset) -> None:
-    assert blue.attrs["log_classes"] == "1-8, 9-24, 25-56, 57-120, 121-248, 249-1152"
-    assert blue["own_class"].values.tolist() == [1, 1, 1, 1, 1, 0, 0]
-    assert blue["share"].sel(source="log", size_class="505-1152") < 0.02
-
-
 def test_real_sizes_give_the_published_utilisation(blue: xr.Dataset) -> None:
     """With the mean sizes of the log the published rates and run times give 79 %; other spreads much more."""
     m3 = blue.sel(machine="M3")
@@ -336,10 +312,3 @@ def test_real_sizes_give_the_published_utilisation(blue: xr.Dataset) -> None:
     assert blue["size_cdf"].sel(spread="observed", nodes=1) == pytest.approx(0.5580, abs=5e-5)
     gap = abs(blue["size_cdf"] - blue["size_cdf"].sel(spread="observed")).max("nodes")
     assert gap.sel(spread="power law") < gap.sel(spread="log-uniform") < gap.sel(spread="uniform")
-
-
-def test_three_moments_do_not_make_the_distribution_of_the_real_log(blue: xr.Dataset) -> None:
-    """Bursts of submissions: most times between arrivals are far shorter than the model has them."""
-    assert float(blue["interarrival_ks"].min()) > 0.2
-    widest = blue["interarrival_quantile"].sel(size_class="249-504", quantile=0.5)
-    assert widest.sel(source="observed") < 120 < 1000 < widest.sel(source="log")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,49 +14,79 @@ from hypothesis import strategies as st
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads import (
+    LublinModel,
     SizeModel,
+    Workload,
     calibrate_exponent,
     load_machines,
     offered_load,
     synthesise,
 )
 from gridsched.workloads.estimates import Modal, Multiple
-from tests.workloads.test_lublin import load
+from tests.workloads.test_lublin import KINDS, load
 
 MACHINES = load_machines()
 COLUMNS = ("submit_time", "run_time", "requested_processors")
+GENERATORS: dict[str, Callable[..., Workload]] = {
+    **{name: partial(synthesise, machine) for name, machine in MACHINES.items()},
+    **{kind: LublinModel.published(128, kind).synthesise for kind in KINDS},
+}
+ONE_OF_EACH = pytest.mark.parametrize("draw", [GENERATORS["M1"], GENERATORS["all"]])
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.sampled_from(sorted(MACHINES)), st.integers(0, 2**32), st.integers(1, 3000))
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(sorted(GENERATORS)), st.integers(0, 2**32), st.integers(1, 3000))
 def test_columns_are_whole_sorted_and_fit_the_machine(name: str, seed: int, jobs: int) -> None:
-    machine = MACHINES[name]
-    drawn = synthesise(machine, seed=seed, jobs=jobs)
+    draw = GENERATORS[name]
+    drawn = draw(seed=seed, jobs=jobs)
     assert len(drawn) == jobs
-    assert np.all(np.diff(drawn.submit_time) >= 0)
-    assert drawn.submit_time[0] >= 0
+    assert np.all(np.diff(drawn.submit_time, prepend=0) >= 0)
     assert drawn.run_time.min() >= 1
-    assert np.all((drawn.processors >= 1) & (drawn.processors <= machine.processors))
+    assert np.all((drawn.processors >= 1) & (drawn.processors <= drawn.processors_available))
     assert np.all(drawn.requested_time >= drawn.run_time)
     assert all(column.dtype == np.int64 for column in drawn.columns.values())
-    assert drawn.equals(synthesise(machine, seed=seed, jobs=jobs))
-    assert drawn.checksum != synthesise(machine, seed=seed + 1, jobs=jobs).checksum
+    assert drawn.equals(draw(seed=seed, jobs=jobs))
+    assert drawn.checksum != draw(seed=seed + 1, jobs=jobs).checksum
 
 
-def test_a_longer_workload_begins_with_the_shorter_one() -> None:
-    short = synthesise(MACHINES["M2"], seed=4, jobs=300)
-    for longer in (
-        synthesise(MACHINES["M2"], seed=4, jobs=30_000),
-        synthesise(MACHINES["M2"], seed=4, duration=86_400.0 * 30),
-    ):
+@ONE_OF_EACH
+def test_a_longer_workload_begins_with_the_shorter_one(draw: Callable[..., Workload]) -> None:
+    short = draw(seed=4, jobs=300)
+    for longer in (draw(seed=4, jobs=9000), draw(seed=4, duration=90 * 86_400.0)):
+        assert len(longer) > 300
         for name in COLUMNS:
             assert np.array_equal(getattr(longer, name)[:300], getattr(short, name))
 
 
-def test_duration_cuts_by_time() -> None:
-    drawn = synthesise(MACHINES["M1"], seed=2, duration=14 * 86_400.0)
-    more = synthesise(MACHINES["M1"], seed=2, duration=15 * 86_400.0)
+@ONE_OF_EACH
+def test_duration_cuts_by_time(draw: Callable[..., Workload]) -> None:
+    drawn, more = (draw(seed=2, duration=days * 86_400.0) for days in (14, 30))
     assert drawn.submit_time[-1] < 14 * 86_400 <= more.submit_time[len(drawn)]
+
+
+@ONE_OF_EACH
+def test_load_scale_compresses_arrivals_only(draw: Callable[..., Workload]) -> None:
+    plain, scaled = (draw(seed=1, jobs=20_000, load_scale=scale) for scale in (1.0, 2.0))
+    assert scaled.submit_time[-1] == pytest.approx(plain.submit_time[-1] / 2, rel=0.05)
+    for name in COLUMNS[1:]:
+        assert np.array_equal(getattr(scaled, name), getattr(plain, name))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({}, "either jobs or duration"),
+        ({"jobs": 1, "duration": 1.0}, "either jobs or duration"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"duration": -1.0}, "duration is -1"),
+        ({"duration": 1e-9}, "no job arrives"),
+        ({"jobs": 5, "load_scale": 0.0}, "load_scale"),
+    ],
+)
+@ONE_OF_EACH
+def test_bad_options_are_named(draw: Callable[..., Workload], options: dict[str, Any], named: str) -> None:
+    with pytest.raises(WorkloadError, match=f"(M1|Lublin model): .*{named}"):
+        draw(seed=1, **options)
 
 
 def test_a_further_class_leaves_the_others_as_they_are() -> None:
@@ -77,15 +109,6 @@ def test_options_of_one_kind_leave_other_columns_as_they_are() -> None:
     assert not np.array_equal(plain.processors, other.processors)
     assert np.array_equal(other.requested_time, 2 * other.run_time)
     assert plain.checksum != other.checksum
-
-
-def test_load_scale_compresses_arrivals_only() -> None:
-    machine = replace(MACHINES["M3"], classes=MACHINES["M3"].classes[:1])
-    plain = synthesise(machine, seed=1, jobs=5000)
-    scaled = synthesise(machine, seed=1, jobs=5000, load_scale=2.0)
-    assert np.all(np.abs(2 * scaled.submit_time - plain.submit_time) <= 2)
-    assert np.array_equal(scaled.run_time, plain.run_time)
-    assert np.array_equal(scaled.processors, plain.processors)
 
 
 def test_machines_with_the_same_model_have_streams_of_their_own() -> None:
@@ -126,19 +149,3 @@ def test_cut_run_times_are_counted() -> None:
     cut = int(np.count_nonzero(synthesise(MACHINES["M3"], seed=3, jobs=5000).run_time > 12 * 3600))
     assert drawn.repaired["run time cut at the longest estimate"] == cut > 0
     assert drawn.run_time.max() == 12 * 3600
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({}, "either jobs or duration"),
-        ({"jobs": 1, "duration": 1.0}, "either jobs or duration"),
-        ({"jobs": 0}, "jobs is 0"),
-        ({"duration": -1.0}, "duration is -1"),
-        ({"duration": 1e-6}, "no job arrives"),
-        ({"jobs": 5, "load_scale": 0.0}, "load_scale"),
-    ],
-)
-def test_bad_options_are_named(options: dict[str, Any], named: str) -> None:
-    with pytest.raises(WorkloadError, match=f"M3: .*{named}"):
-        synthesise(MACHINES["M3"], seed=1, **options)

@@ -242,22 +242,6 @@ def numbers(folder: Path, study: str, figure: str) -> pd.DataFrame:
     return pd.read_csv(folder / study / "figures" / f"{figure}.csv")
 
 
-def test_figures_show_what_was_varied(folder: Path) -> None:
-    ranking = numbers(folder, "tiny", "ranking")
-    assert set(ranking["scenario"]) == {"alike", "mixed"}
-    assert set(ranking["estimates"]) == {"requested"}
-    loads = numbers(folder, "tiny", "loads")
-    assert loads.groupby(["scenario_without_load", "scheduler"])["load"].nunique().eq(2).all()
-    estimates = numbers(folder, "tiny", "estimates")
-    assert set(estimates["estimates"]) == {"actual", HALF}
-    whole = results.read(folder / "tiny" / "study.nc")["response_time_mean"].sel(group=ALL, scenario="alike")
-    means = whole.sel(scheduler="local").mean("replicate")
-    row = estimates[(estimates["scenario"] == "alike") & (estimates["scheduler"] == "local")]
-    ratio = row[row["estimates"] == HALF]["ratio"].item()
-    assert ratio == pytest.approx(float(means.sel(estimates=HALF) / means.sel(estimates="requested")))
-    assert "ideal-srpt" not in set(numbers(folder, "tiny", "flows-1")["scheduler"])
-
-
 def test_words_agree_with_the_tests_of_the_pairs(folder: Path) -> None:
     """Whoever is called different from the best is so by the test of that pair, and the other way round."""
     ranking = numbers(folder, "tiny", "ranking")

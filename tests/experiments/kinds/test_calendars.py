@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gridsched as gs
-from gridsched import presentation, results
+from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import evaluate, load_claims
 from gridsched.experiments.collection import ALL
@@ -34,8 +34,6 @@ from gridsched.experiments.kinds.calendars import (
 from gridsched.experiments.prepare import prepare_grids
 from gridsched.metrics.jobs import job_metrics
 from gridsched.platform import Cluster
-from gridsched.presentation.sections import study_section
-from gridsched.presentation.showing import attributes_of
 from gridsched.simulation import simulate
 from gridsched.systems.calendars.measures import DELAYS, contributions, delays_of_groups
 from gridsched.systems.calendars.scheduler import Calendars
@@ -354,20 +352,6 @@ def test_dataset_holds_every_run(made: Path, whole: xr.Dataset) -> None:
     assert set(DELAYS) <= set(pd.read_csv(made / "tables" / "measures.csv")["measure"])
 
 
-def test_parameters_are_coordinates(whole: xr.Dataset) -> None:
-    own = whole.sel(scheduler="reserved")
-    assert (float(own["reserved_share"]), float(own["threshold"]), float(own["low_water"])) == (
-        0.25,
-        1.0,
-        0.5,
-    )
-    assert float(whole["period"].sel(scheduler="late news")) == 600
-    assert float(whole["manager_levels"].sel(scheduler="together")) == 2
-    assert np.isnan(float(whole["low_water"].sel(scheduler="easy")))
-    assert str(whole["slots"].sel(scheduler="fine").values) == "<*, 60 s>"
-    assert float(whole["slots_of_46_days"].sel(scheduler="fine")) == -(-4_000_000 // 60)
-
-
 def test_nothing_is_lost(whole: xr.Dataset) -> None:
     known = runs_of(whole, "makespan").notnull()
     jobs = whole["jobs"].sum("replicate")
@@ -500,20 +484,6 @@ def test_synthetic_clusters_are_replicated(tmp_path: Path) -> None:
     assert whole["replicates_are"].values.tolist() == ["draws"]
     waits = whole["delay_mean"].sel(scenario="drawn", scheduler="reserved", estimates="actual", group=ALL)
     assert len(set(waits.values.tolist())) == 3
-
-
-def test_page_says_what_figures_show(made: Path, whole: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(made.parent.parent)
-    study = study_of()
-    run_study(study, made.parent, SEED, shown=True)
-    section = study_section(study, made)
-    assert section["main"] is not None
-    assert section["table"].rows[section["table"].marked][0] == "alone"
-    for specification in study.specifications:
-        numbers = presentation.numbers(specification, whole)
-        assert len(numbers), specification.name
-        assert presentation.finding(specification, numbers, attributes_of(whole))
-    assert len(study.conventions(whole)) <= 9
 
 
 def test_claims_find_what_they_need(whole: xr.Dataset) -> None:

@@ -24,7 +24,6 @@ from gridsched.experiments.kinds.dynamic_grid.config import ALONE, DynamicGridSt
 from gridsched.experiments.kinds.dynamic_grid.stages import DynamicPlatform, platforms, simulate_case
 from gridsched.experiments.prepare import derived_seed
 from gridsched.platform import Platform
-from gridsched.presentation.sections import study_section
 from gridsched.simulation import simulate
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
 from gridsched.systems.dynamic_grid.measures import dynamic_measures
@@ -33,7 +32,6 @@ from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.workloads import Workload
 from tests.conftest import REPOSITORY
 from tests.support.errors import says
-from tests.support.fields import assert_fields
 from tests.support.studies import changed, log_text, made, message_about, run_study, study_in
 
 SEED = 7
@@ -377,13 +375,6 @@ def test_waits_for_grid_jobs_keep_their_limit(dataset: xr.Dataset) -> None:
     assert 0 <= float(leaving) <= 1
 
 
-def test_parameters_stand_along_their_axes(dataset: xr.Dataset) -> None:
-    assert_fields(dataset.sel(scheduler="overhead 2"), overhead=2.0, graph="chain")
-    assert np.isnan(float(dataset["overhead"].sel(scheduler=ALONE)))
-    assert str(dataset["policy"].sel(scenario="sites, easy").values) == "easy"
-    assert dataset.attrs["reference"] == ALONE
-
-
 def test_departure_shows_the_processors_in_use(
     finished: Path, platform: DynamicPlatform, workloads: list[Workload]
 ) -> None:
@@ -565,26 +556,6 @@ def test_a_departure_at_which_nothing_moves() -> None:
         "Moved to neighbours when south leaves: three tasks; suspended: one job.",
         "The last grid job is gone after 9 s.",
     ]
-
-
-def test_map_shows_all_work(finished: Path, dataset: xr.Dataset) -> None:
-    numbers = pd.read_csv(finished / "tiny" / "figures" / "map.csv")
-    for case, part in numbers.groupby("scheduler"):
-        flow = dataset["flow_work"].sel(scenario="sites", scheduler=case).isel(replicate=0, estimates=0)
-        pairs = [f"{users} to {cluster}" for users in (*SITES, "grid") for cluster in SITES]
-        assert part["work"].sum() == pytest.approx(float(flow.sel(group=pairs).sum()))
-    links = numbers.groupby("scheduler")["links"].sum()
-    assert links[["default", "graph isolated", "graph complete"]].tolist() == [4, 0, 6]
-
-
-def test_the_page_of_the_study_answers_its_question(finished: Path, tmp_path: Path) -> None:
-    section = study_section(study_of(question="Who gains?"), finished / "tiny")
-    assert section["question"] == "Who gains?"
-    assert section["answers"]
-    assert section["main"] is not None
-    assert {row[0] for row in section["table"].rows} >= {ALONE, "default"}
-    assert len(section["conventions"]) <= 8
-    assert (finished / "tiny" / "tables" / "measures.csv").exists()
 
 
 def test_shipped_study_is_the_one_of_the_claims() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 import yaml
@@ -33,7 +32,6 @@ from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples
 from gridsched.traces import merge_workloads
 from gridsched.workloads import Workload
 from tests.support.errors import says
-from tests.support.fields import assert_fields
 from tests.support.studies import changed, log_text, made, message_about, run_study, study_in
 
 SEED = 5
@@ -498,25 +496,6 @@ def test_runs_are_those_of_the_scheduler(study: JSchedulerStudy, finished: Path,
     assert known(here, "utilisation", label) == pytest.approx(total)
 
 
-def test_axes_and_what_was_not_run(dataset: xr.Dataset) -> None:
-    assert_fields(dataset, scenario=["paper", "logged"], factor=["multiply", "none"])
-    assert dataset["scheduler"].values.tolist()[0] == dataset.attrs["reference"] == "original"
-    assert set(dataset["estimates"].values.tolist()) == {"predicted", "requested", "actual"}
-    assert dataset["k"].sel(scheduler="wait, exact, k 5") == 5
-    assert np.isnan(dataset["k"].sel(scheduler="original"))
-    assert set(dataset["replicates_are"].values.tolist()) == {"blocks"}
-    ran = dataset["wait_time_mean"].sel(group=ALL).notnull().any("replicate")
-    assert int(ran.drop_sel(scheduler="original").sum()) == 27
-    assert int(ran.sel(scheduler="original").sum()) == 6
-    rests = dataset["predictions_on_unfinished"].sel(group=ALL).notnull().any("replicate")
-    expected = ran.where(ran["scheduler"] != "original", False)
-    assert bool((rests == expected).sel(estimates="predicted").all())
-    assert not bool(rests.sel(estimates=["requested", "actual"]).any())
-    assert known(dataset.sel(scenario=["paper"]), "offered_load", group="users of south") > 0
-    assert dataset["cpu_factor"].sel(centre="south") == 4
-    assert dataset.attrs["seed"] == SEED
-
-
 def test_every_figure_has_numbers_a_drawing_and_a_finding(
     study: JSchedulerStudy, finished: Path, dataset: xr.Dataset
 ) -> None:
@@ -538,33 +517,6 @@ def test_every_figure_has_numbers_a_drawing_and_a_finding(
     for method in evaluated["predictor"].values:
         assert table["relative_error", method] == pytest.approx(float(ratio.sel(predictor=method)))
     assert len(study.conventions(dataset)) <= 8
-
-
-def test_window_and_unknown_requests_are_counted(study: JSchedulerStudy, dataset: xr.Dataset) -> None:
-    north = dataset.sel(centre="north")
-    outside = int(north["left_out"].sel(left_out_reason="outside the window"))
-    logged = dataset.sel(scenario=["logged"], estimates=["requested"])
-    measured = logged["jobs"].sel(scheduler="original", group="users of north").sum().item()
-    measured += known(logged, "rejected", group="users of north")
-    assert outside > 0
-    assert outside + measured == 260
-    assert int(north["jobs_without_requested_time"]) > 0
-    assert "a user" in str(north["acknowledgement"].values)
-
-
-def test_tables(finished: Path, dataset: xr.Dataset) -> None:
-    folder = finished / "tiny"
-    runs = pd.read_csv(folder / "runs.csv")
-    assert len(runs) == 27 + 6
-    assert runs["run"].is_unique
-    rows = pd.read_csv(folder / "tables" / "measures.csv")
-    rows = rows[
-        (rows["measure"] == "wait_time_mean") & (rows["scenario"] == "logged") & (rows["group"] == ALL)
-    ]
-    own = rows[(rows["scheduler"] == "wait, k 2") & (rows["estimates"] == "predicted")]
-    value = (own["value"] * own["number"]).sum() / own["number"].sum()
-    here = dataset.sel(scenario=["logged"], estimates=["predicted"])
-    assert value == pytest.approx(known(here, "wait_time_mean", "wait, k 2"))
 
 
 def test_all_logs_may_share_a_history(folder: Path) -> None:
@@ -693,16 +645,6 @@ def test_requested_times_of_decades_are_cut_and_counted(folder: Path) -> None:
     longest = results.read(made(folder, "all logs, few-multiply"))["requested"].max()
     assert int(longest) == 2**31 // 4 - 2
     assert int(results.read(made(folder, "all logs, few-none"))["requested"].max()) == 2**31 - 10
-
-
-def test_predictions_are_compared_log_by_log(study: JSchedulerStudy, finished: Path) -> None:
-    found = results.read(finished / "tiny" / "prediction.nc")
-    assert found["workload"].values.tolist() == ["north", "south"]
-    log = logs_of(finished)[1]
-    predicted = results.read(made(finished, "south on its own, paper"))["predicted"].values
-    error = np.abs(predicted - log.run_time).mean()
-    mean = found["mean_absolute_error"].sel(workload="south", predictor="classification tree")
-    assert float(mean) == pytest.approx(error)
 
 
 # --- nodes that fail ------------------------------------------------------------------------------

@@ -203,21 +203,7 @@ def test_the_dataset_has_every_run(dataset: xr.Dataset) -> None:
     assert len({tuple(each) for each in arrived[0, 0]}) == 3
 
 
-def test_runs_are_the_same_again(folder: Path, dataset: xr.Dataset) -> None:
-    kinds.run_placement("fragments", "random", 1, 8, 1.3, "nodes.csv", "pods.csv", "run.nc")
-    own = at(dataset, scheduler="fragments", replicate=1)
-    assert own["allocated"].values.tolist() == read("run.nc")["allocated"].values.tolist()
-
-
 # --- figures and findings -------------------------------------------------------------------------
-
-
-def test_figures_and_tables_are_made(made: Path) -> None:
-    for name in ("ranking", "node-orders", "waiting"):
-        assert (made / "tiny" / "figures" / f"{name}.svg").is_file()
-    measures = pd.read_csv(made / "tiny" / "tables" / "measures.csv")
-    assert len(measures[measures["measure"] == "allocated_full"]) == 18
-    assert len(pd.read_csv(made / "tiny" / "runs.csv")) == 18
 
 
 def test_orders_of_nodes_are_compared_by_pairs_of_replicates(made: Path, dataset: xr.Dataset) -> None:
@@ -308,16 +294,6 @@ def test_tables_that_cannot_be_read(folder: Path, name: str, content: str, words
     (folder / name).write_text(content, encoding="utf-8")
     with refused(words, one_line=True):
         read_cluster("nodes.csv", "pods.csv")
-
-
-def test_only_what_is_new_is_run(folder: Path) -> None:
-    def keys(**changes: Any) -> set[str]:
-        return {task.key for task in study_of(**changes).experiment(SEED).tasks}
-
-    assert keys(title="Other") == keys()
-    assert keys(replicates=2, node_orders=["name"]) < keys()
-    assert not keys(arrived=1.2) & keys()
-    assert {task.key for task in study_of().experiment(99).tasks} == keys()
 
 
 def test_the_shipped_study_has_the_placements_of_the_ledger() -> None:

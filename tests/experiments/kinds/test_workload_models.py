@@ -49,19 +49,6 @@ def poor() -> xr.Dataset:
     return models_dataset(log, MACHINES, "M2")
 
 
-def test_figures_show_the_numbers_of_the_dataset(folder: Path) -> None:
-    dataset = results.read(folder / "tiny" / "study.nc")
-    for specification in study(folder / "own.swf").specifications:
-        numbers = presentation.numbers(specification, dataset)
-        assert len(numbers) == sum(int(dataset[name].count()) for name in specification.measures)
-        assert numbers.get("low", numbers["value"] * np.nan).isna().all()
-        for row in numbers.iloc[::41].to_dict("records"):
-            axes = dataset[row["measure"]].dims
-            assert dataset[row["measure"]].sel({axis: row[axis] for axis in axes}).item() == row["value"]
-        for ending in ("svg", "csv", "txt"):
-            assert (folder / "tiny" / "figures" / f"{specification.name}.{ending}").stat().st_size
-
-
 def test_the_finding_counts_what_is_near(folder: Path) -> None:
     dataset = results.read(folder / "tiny" / "study.nc")
     classes = study(folder / "own.swf").specifications[0]
@@ -87,12 +74,3 @@ def test_logs_that_lack_most_classes_can_be_shown(poor: xr.Dataset, tmp_path: Pa
         assert np.isfinite(numbers["value"]).all()
         presentation.draw(specification, numbers, {})
         assert presentation.finding(specification, numbers, {})
-
-
-def test_the_page_has_the_parameters_of_both_models(folder: Path) -> None:
-    dataset = results.read(folder / "tiny" / "study.nc")
-    (table,) = study(folder / "own.swf").page_tables(dataset)
-    assert len(table.rows) == 2 * dataset.sizes["size_class"]
-    assert table.header[0] == "processors from"
-    log = dataset.sel(size_class="1-8", source="log")
-    assert float(table.rows[0][4].replace(",", "")) == float(log["interarrival_order"])

@@ -15,7 +15,6 @@ import yaml
 from scipy import stats
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.captions import finding_file
 from gridsched.experiments.claims import OrderClaim, evaluate, load_claims
 from gridsched.experiments.config import load_study
 from gridsched.experiments.kinds.readings import findings
@@ -578,53 +577,6 @@ def test_a_part_of_a_claim_is_judged_only_where_it_is_said(tmp_path: Path) -> No
 def shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(place)
     return study_section(study_of(), place / "results" / "tiny")
-
-
-def test_the_section_answers_the_question_with_table_figure_and_limits(shown: dict[str, Any]) -> None:
-    assert shown["question"].startswith("Which claims of the paper depend on how it is interpreted")
-    assert shown["answers"][0] == "Of 6 claims, 1 is robust, 2 are contingent and 3 are contradicted."
-    assert len(shown["answers"]) == 3
-    assert [row[:5] for row in shown["table"].rows] == [
-        ["Table 1", "1", "0", "0", "1"],
-        ["Table 2", "3", "0", "1", "2"],
-        ["Table 3", "2", "1", "1", "0"],
-    ]
-    assert shown["main"] is not None
-    assert [figure["anchor"] for figure in shown["more"]] == ["tiny-choices", "tiny-outcomes"]
-    assert any("interval of a share is up to 25 % wide" in line for line in shown["limits"])
-    choices, best, halves = shown["tables"][:3]
-    assert [row[0] for row in choices.rows] == ["size", "estimates", "jobs that count"]
-    assert choices.rows[0][3] == "four (default); five; eight"
-    assert "default" in [row[0] for row in best.rows]
-    assert len(halves.rows) == 2
-    assert shown["files"] == [f"tiny/tables/{name}.csv" for name in ("claims", "importance", "readings")]
-
-
-def test_figures_show_what_the_dataset_has(place: Path, dataset: xr.Dataset) -> None:
-    folder = place / "results" / "tiny" / "figures"
-    assert {path.stem for path in folder.glob("*.svg")} == {"claims", "choices", "outcomes"}
-    for row in pd.read_csv(folder / "claims.csv").to_dict("records"):
-        expected = dataset[row["measure"]].sel(table=row["table"], robustness_class=row["robustness_class"])
-        assert row["value"] == int(expected)
-    outcomes = pd.read_csv(folder / "outcomes.csv")
-    assert outcomes.groupby("where", sort=False)["value"].apply(lambda own: own.is_monotonic_decreasing).all()
-    assert (outcomes.set_index("claim")["default"] == "reproduced").sum() == 3
-    text = finding_file(folder, "outcomes").read_text(encoding="utf-8")
-    assert text.startswith("2 of 3 claims that the default interpretation reproduces are not robust.")
-
-
-def test_tables(place: Path, dataset: xr.Dataset) -> None:
-    tables = place / "results" / "tiny" / "tables"
-    assert pd.read_csv(tables / "claims.csv")["claim"].tolist() == NAMES
-    best = pd.read_csv(tables / "readings.csv")
-    assert best["agreement_mean"].is_monotonic_decreasing
-    assert set(best["reading"]) == set(range(61))
-    importance = pd.read_csv(tables / "importance.csv").set_index(["claim", "choice"])
-    assert set(importance.index.get_level_values("claim")) == {"wait-all", "easy-waits"}
-    for row in importance.reset_index().to_dict("records"):
-        found = dataset.sel(claim=row["claim"], choice=row["choice"])
-        for name in ("importance", "importance_low", "importance_high"):
-            assert float(found[name]) == pytest.approx(row[name])
 
 
 def test_nothing_contingent_has_sentences(dataset: xr.Dataset) -> None:
