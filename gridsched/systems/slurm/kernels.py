@@ -710,10 +710,10 @@ class Backfill(NamedTuple):
 @inline
 def has_other(following: Any, present: Any, allowed: Any) -> bool:
     """Whether an allowed node is free in the following stretch, and not in the present one."""
+    found = 0
     for word in range(len(allowed)):
-        if allowed[word] & following[word] & ~present[word]:
-            return True
-    return False
+        found |= allowed[word] & following[word] & ~present[word]
+    return found != 0
 
 
 @inline
@@ -1059,7 +1059,7 @@ def split(s: Any, moment: int) -> None:
 def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     """Plan a job on the wanted nodes; whether there was room to keep the plan.
 
-    One pair of neighbouring stretches with the same nodes becomes one.
+    One pair of neighbouring stretches that it touches, with the same nodes, becomes one.
     """
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
@@ -1083,9 +1083,9 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
         row = s.order[k]
         if s.opens[row] or k == last:
             s.opens[row] = has_other(s.free[s.order[k + 1]], s.free[row], r.up)
-    for k in range(s.count[0] - 1):
+    for k in range(max(first - 1, 0), min(last + 1, s.count[0] - 1)):
         row, following = s.order[k], s.order[k + 1]
-        if not differ(s.free[row], s.free[following]):
+        if not s.opens[row] and not differ(s.free[row], s.free[following]):
             s.end[row], s.opens[row] = s.end[following], s.opens[following]
             for i in range(k + 1, s.count[0] - 1):
                 s.order[i] = s.order[i + 1]
