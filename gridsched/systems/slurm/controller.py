@@ -329,6 +329,7 @@ class Controller:
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
             free=np.zeros((most, words), np.int64),
+            opens=np.zeros(most, np.uint8),
             order=np.zeros(most, np.int64),
             count=np.zeros(3, np.int64),
         )
@@ -365,6 +366,7 @@ class Controller:
             throttles=parameters.is_since("23.02"),
             kill_wait=parameters.kill_wait,
             most_stretches=size,
+            needs_idle=self.linear and not self.preempts,
         )
         self.lifecycles = tickets.lifecycles
         # bundles for kernels, which are called often

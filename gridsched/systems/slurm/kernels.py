@@ -126,6 +126,7 @@ class Space(NamedTuple):
     begin: Any  # int64[most]
     end: Any  # int64[most]
     free: Any  # int64[most, words]: bits
+    opens: Any  # uint8[most]: 1 if other nodes are free after it
     order: Any  # int64[most]: stretches by time
     count: Any  # int64[3]: how many there are, how many there were in this pass, and the jobs that it tried
 
@@ -207,7 +208,8 @@ YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3
 BITS = 62
 """Nodes of a word: bits are counted without a sign, and without overflow."""
 
-_PAIRS, _FOURS, _EIGHTS = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
+_PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 @inline
@@ -239,15 +241,13 @@ def unpack(bits: Any, nodes: Any) -> None:
 
 
 @inline
-def ones(x: int) -> int:
-    """How many bits of a word are set."""
-    x = (x & _PAIRS) + ((x >> 1) & _PAIRS)
-    x = (x & _FOURS) + ((x >> 2) & _FOURS)
-    x = (x & _EIGHTS) + ((x >> 4) & _EIGHTS)
-    x += x >> 8
-    x += x >> 16
-    x += x >> 32
-    return x & 0x7F
+def ones(bits: int) -> int:
+    """How many bits of a word are set, written such that LLVM uses the instruction for it."""
+    x = np.uint64(bits)
+    x -= (x >> np.uint64(1)) & _PAIRS
+    x = (x & _FOURS) + ((x >> np.uint64(2)) & _FOURS)
+    x = (x + (x >> np.uint64(4))) & _EIGHTS
+    return int((x * _BYTES) >> np.uint64(56))
 
 
 @inline
@@ -529,31 +529,22 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
     return last + 1
 
 
-_FULL = 2**BITS - 1
-
-
 @noinline
-def runs_of_bits(r: Any, nodes: int) -> int:
+def runs_of_bits(r: Any) -> int:
     """Runs of neighbours among the wanted nodes, for select/linear; how many there are."""
     last, end = -1, -1  # the node after the last one of the last run
     for word in range(len(r.wanted)):
         bits, first = r.wanted[word], word * BITS
-        if bits == 0:
-            continue
-        if bits == _FULL:
-            if end != first:
+        while bits:
+            lowest = bits & -bits
+            carried = bits + lowest  # the lowest run is gone, and the bit above it is set
+            begin = first + ones(lowest - 1)
+            if end != begin:
                 last += 1
-                r.begin[last] = first
-            end = first + BITS
+                r.begin[last] = begin
+            end = first + ones((carried & -carried) - 1)
             r.end[last] = end
-            continue
-        for node in range(first, min(first + BITS, nodes)):
-            if (bits >> (node - first)) & 1:
-                if end != node:
-                    last += 1
-                    r.begin[last] = node
-                end = node + 1
-                r.end[last] = end
+            bits &= carried
     for run in range(last + 1):
         r.worth[run] = r.end[run] - r.begin[run]
     return last + 1
@@ -713,34 +704,41 @@ class Backfill(NamedTuple):
     throttles: bool  # whether plans of an array and its running tasks are together no more than may run
     kill_wait: int  # [s] that a job has after its time limit
     most_stretches: int  # after which a pass makes no more plans
+    needs_idle: bool  # whether jobs start on idle nodes only, and nobody has to leave them
 
 
 @inline
-def has_other(following: Any, present: Any, allowed: Any, usable: Any) -> bool:
-    """Whether an allowed node is free in the following stretch, and not usable in the present one."""
-    for word in range(len(usable)):
-        if allowed[word] & following[word] & ~(present[word] & usable[word]):
-            return True
-    return False
+def has_other(following: Any, present: Any, allowed: Any) -> bool:
+    """Whether an allowed node is free in the following stretch, and not in the present one."""
+    found = 0
+    for word in range(len(allowed)):
+        found |= allowed[word] & following[word] & ~present[word]
+    return found != 0
 
 
-_OFTEN = 8
-"""Stretches after which it is seen whether enough nodes are left: that takes as long as a stretch or two."""
+@inline
+def first_after(s: Any, moment: int) -> int:
+    """Place of the first stretch that ends after a moment; that of the last one if none does."""
+    low, high = 0, s.count[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if s.end[s.order[middle]] > moment:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @noinline
-def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
-    """Bits of the nodes that no plan has from a moment on until the job would end; when to try again.
+def reopening(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
+    """When a job is tried again that cannot start from a moment on; bits of the nodes that are allowed then.
 
     That is the end of the first stretch after which there are other nodes, or of the first reservation where
     one is in the way, or 0.
     """
-    limit = t.jobs[j]["least"]
-    until = moment + limit
-    later, reopened = 0, 0
-    own, kind = t.jobs[j]["partition"], t.jobs[j]["kind"]
-    # names for arrays, so that their addresses are not read again for each word
-    bits, allowed = r.bits, r.allowed
+    limit, own = t.jobs[j]["least"], t.jobs[j]["partition"]
+    reopened = 0
+    allowed = r.allowed
     if t.counts[1] > 0:
         for node in range(len(r.usable)):
             r.usable[node] = t.reach[own, node] & t.up[node]
@@ -751,29 +749,51 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
         reach, up = t.reach_bits[own], r.up
         for word in range(len(allowed)):
             allowed[word] = reach[word] & up[word]
-    for word in range(len(bits)):
-        bits[word] = allowed[word]
-    last, wanted = s.count[0] - 1, t.jobs[j]["nodes"]
-    for k in range(last + 1):
+    later = 0
+    for k in range(first_after(s, moment), s.count[0] - 1):
         row = s.order[k]
-        if s.end[row] <= moment:
-            continue
-        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], allowed, bits):
+        if s.opens[row] and has_other(s.free[s.order[k + 1]], s.free[row], allowed):
             later = s.end[row]
-        if s.begin[row] > until:
+            break
+        if s.begin[row] > moment + limit:
+            break
+    if 0 < reopened < now + b.window and (later == 0 or reopened < later):
+        later = reopened
+    return int(later)
+
+
+_OFTEN = 8
+"""Stretches after which it is seen whether enough nodes are left: that takes as long as a stretch or two."""
+
+
+@noinline
+def usable_at(t: Any, s: Any, r: Any, j: int, moment: int, horizon: int, idle_then: bool) -> int:
+    """Bits of the nodes that no plan has from a moment on until the job would end; how many there are.
+
+    With a horizon, after which the job is tried again, that may be only whether they are enough; nodes are
+    left out that nothing makes idle until then if only idle ones matter.
+    """
+    # names for arrays, so that their addresses are not read again for each word
+    bits, allowed, suits = r.bits, r.allowed, t.suits_bits[t.jobs[j]["kind"]]
+    for word in range(len(bits)):
+        bits[word] = allowed[word] & suits[word]
+    if idle_then:
+        note_idle(t, r)
+        idle = r.idle[ended_by(t, horizon)]
+        for word in range(len(bits)):
+            bits[word] &= idle[word]
+    until, wanted = moment + t.jobs[j]["least"], t.jobs[j]["nodes"]
+    first = first_after(s, moment)
+    for k in range(first, s.count[0]):
+        row = s.order[k]
+        if s.begin[row] > until or s.end[row] <= moment:
             break
         free = s.free[row]
         for word in range(len(bits)):
             bits[word] &= free[word]
-        if later and k % _OFTEN == 0 and number_of_both(bits, bits) < wanted:
+        if horizon < FOREVER and (k - first) % _OFTEN == 0 and number_of_both(bits, bits) < wanted:
             break  # it will be tried later anyway
-    # only now those are left out that could hold no part of the job
-    suits = t.suits_bits[kind]
-    for word in range(len(bits)):
-        bits[word] &= suits[word]
-    if 0 < reopened < now + b.window and (later == 0 or reopened < later):
-        later = reopened
-    return int(later)
+    return number_of_both(bits, bits)
 
 
 @noinline
@@ -810,13 +830,19 @@ def ended_by(t: Any, horizon: int) -> int:
     return low
 
 
+@inline
+def note_idle(t: Any, r: Any) -> None:
+    """Note the nodes that are idle once running jobs have ended, if what runs has changed."""
+    if r.idle_since[0] != r.changes[0]:
+        note_nodes(t, r, r.idle, True)
+        r.idle_since[0] = r.changes[0]
+
+
 @noinline
 def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
-    if r.idle_since[0] != r.changes[0]:
-        note_nodes(t, r, r.idle, True)
-        r.idle_since[0] = r.changes[0]
+    note_idle(t, r)
     ended = 0
     if number_of_both(r.bits, r.idle[0]) < job["nodes"]:
         # the fewest that have to end, of those that have to before the horizon
@@ -833,7 +859,7 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
     wanted, bits, idle = r.wanted, r.bits, r.idle[ended]
     for word in range(len(wanted)):
         wanted[word] = bits[word] & idle[word]
-    choose_of_runs(t.free, r, job, runs_of_bits(r, len(r.fitting)))
+    choose_of_runs(t.free, r, job, runs_of_bits(r))
     return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
 
@@ -1021,6 +1047,7 @@ def split(s: Any, moment: int) -> None:
             s.order[k + 1] = new
             s.begin[new], s.end[new] = moment, s.end[row]
             s.end[row] = moment
+            s.opens[new], s.opens[row] = s.opens[row], 0
             for word in range(s.free.shape[1]):
                 s.free[new, word] = s.free[row, word]
             s.count[0] += 1
@@ -1032,7 +1059,7 @@ def split(s: Any, moment: int) -> None:
 def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     """Plan a job on the wanted nodes; whether there was room to keep the plan.
 
-    One pair of neighbouring stretches with the same nodes becomes one.
+    One pair of neighbouring stretches that it touches, with the same nodes, becomes one.
     """
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
@@ -1044,16 +1071,22 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     begin = max(begin, s.begin[s.order[0]])
     split(s, begin)
     split(s, end)
+    first, last = s.count[0], -1
     for k in range(s.count[0]):
         row = s.order[k]
         if s.begin[row] >= begin and s.end[row] <= end:
+            first, last = min(first, k), k
             wanted, free = r.wanted, s.free[row]
             for word in range(len(wanted)):
                 free[word] &= ~wanted[word]
-    for k in range(s.count[0] - 1):
+    for k in range(max(first - 1, 0), min(last + 1, s.count[0] - 1)):
+        row = s.order[k]
+        if s.opens[row] or k == last:
+            s.opens[row] = has_other(s.free[s.order[k + 1]], s.free[row], r.up)
+    for k in range(max(first - 1, 0), min(last + 1, s.count[0] - 1)):
         row, following = s.order[k], s.order[k + 1]
-        if not differ(s.free[row], s.free[following]):
-            s.end[row] = s.end[following]
+        if not s.opens[row] and not differ(s.free[row], s.free[following]):
+            s.end[row], s.opens[row] = s.end[following], s.opens[following]
             for i in range(k + 1, s.count[0] - 1):
                 s.order[i] = s.order[i + 1]
             s.count[0] -= 1

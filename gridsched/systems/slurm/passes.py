@@ -33,11 +33,11 @@ from gridsched.systems.slurm.kernels import (
     keep_off,
     mark,
     mark_free,
-    number_of_both,
     over_limit,
     pack,
     past_reservations,
     plan,
+    reopening,
     start,
     tested,
     unmark,
@@ -199,13 +199,14 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
                 return NEITHER
-        later = usable_at(t, s, r, b, j, now, moment)
+        later = reopening(t, s, r, b, j, now, moment)
+        # what begins after `later` is not looked at: the job is tried then
+        horizon = max(later, now) if later and not no_plan else FOREVER
         begin = FOREVER
-        if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
+        idle_then = b.needs_idle and tried and horizon < FOREVER
+        if usable_at(t, s, r, j, moment, horizon, idle_then) >= t.jobs[j]["nodes"]:
             s.count[2] += 1 - tried
             tried = 1
-            # what begins after `later` is not looked at: the job is tried then
-            horizon = max(later, now) if later and not no_plan else FOREVER
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
         if begin == FOREVER:
             if later and not no_plan:
@@ -297,6 +298,7 @@ def backfill_pass(
     r.passes[0] += 1
     pack(t.up, r.up)
     s.free[0, :] = r.up
+    s.opens[0] = 0
     partitions = t.reach.shape[0]
     s.count[2] = count = 0
     for k in range(waiting):
