@@ -18,7 +18,7 @@ import xarray as xr
 import gridsched as gs
 from gridsched.engine.jit import cache_root
 from gridsched.nodes import NodeType
-from gridsched.protocols.hosts import read_hosts
+from tests.support.pybatsim import EasyBackfill, Filler
 
 NEEDS = ("docopt", "procset", "sortedcontainers", "pyzmq")
 """What both versions import; their own bounds are of 2022."""
@@ -74,31 +74,11 @@ def test_fcfs_that_lets_idle_hosts_sleep_is_fcfs(pybatsim: tuple[str, Path], arc
     assert run.attrs["power_state_requests"] > len(jobs)
 
 
-def test_easy_differs_since_hosts_are_neighbours(pybatsim: tuple[str, Path], archive_mirror: Path) -> None:
-    """A job gets one free space (easyBackfill.py, allocJobFCFS: `job.requested_resources <= l.res`)."""
-    jobs, run = served(pybatsim, "easy", archive_mirror)
-    hosts = [read_hosts(text, 100) for text in run.hosts.values]
-    assert all(found[-1] - found[0] + 1 == len(found) for found in hosts)
-    start, end = run.start_time.to_numpy(), run.end_time.to_numpy()
-    held = 0
-    for now in np.unique(np.concatenate([start, end, jobs.submit_time])).tolist():
-        waiting = np.flatnonzero((jobs.submit_time <= now) & (start > now))
-        taken = {host for job in np.flatnonzero((start <= now) & (end > now)) for host in hosts[job]}
-        if len(waiting) and len(hosts[waiting[0]]) <= 100 - len(taken):
-            held += 1
-            assert longest_run(taken) < len(hosts[waiting[0]]), now
-    assert held > 0
-    assert bool((run.start_time != gs.simulate(jobs, 100, "easy", kill=True).start_time).any())
-
-
-def longest_run(taken: set[int]) -> int:
-    """Most free hosts one beside the other."""
-    text = "".join("x" if host in taken else "." for host in range(100))
-    return max(len(part) for part in text.split("x"))
-
-
-def test_filler_is_late(pybatsim: tuple[str, Path], archive_mirror: Path) -> None:
-    """Each decision takes it 0.005 s (fillerSched.py, `sched_delay`), rounded up to a whole second."""
-    jobs, run = served(pybatsim, "filler", archive_mirror)
-    assert int((run.start_time - jobs.submit_time).min()) == 1
-    assert run.attrs["times_rounded_up"] > run.attrs["protocol_messages"]
+@pytest.mark.parametrize("policy", ["easy", "filler"])
+def test_it_starts_jobs_when_its_rule_does(
+    policy: str, pybatsim: tuple[str, Path], archive_mirror: Path
+) -> None:
+    jobs, run = served(pybatsim, policy, archive_mirror)
+    starts = run.start_time.astype(int).values.tolist()
+    rule = EasyBackfill() if policy == "easy" else Filler(starts)
+    np.testing.assert_array_equal(run.start_time, gs.simulate(jobs, 100, rule, kill=True).start_time)
