@@ -137,9 +137,9 @@ class Scheduler(ABC):
     """Words of its results that need a sentence in a report, by term."""
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """Name in results."""
+        return self.system.replace("_", "-")
 
     @property
     def information(self) -> str:

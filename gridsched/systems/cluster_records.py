@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import clusters as grid
-from gridsched.engine.records import LARGEST, Backfilling, Overrun
+from gridsched.engine.records import Backfilling, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
@@ -70,16 +70,4 @@ def _backfill_order(policy: LocalPolicy) -> int:
 
 def overrun_code(overrun: OverrunName) -> int:
     """What happens to exceeded estimates, as the engine knows it."""
-    if overrun not in get_args(OverrunName):
-        raise ConfigurationError(f"overrun is {overrun!r}; use one of {', '.join(get_args(OverrunName))}")
     return int(Overrun[overrun.upper()])
-
-
-def check_stretch(jobs: NDArray[Any], records: NDArray[Any], home_speed: float) -> None:
-    """Refuse estimates that the slowest cluster would stretch beyond what fits."""
-    stretch = home_speed / records["speed"].min()
-    if len(jobs) and jobs["estimate"].max() * stretch > LARGEST:
-        raise ConfigurationError(
-            f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
-            f"{jobs['estimate'].max()} s would exceed {LARGEST} s there"
-        )

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from gridsched.engine import clusters as engine
 from gridsched.engine.clusters import GridArrays, StartPredictions
-from gridsched.engine.records import Backfilling
+from gridsched.engine.records import LARGEST, Backfilling
+from gridsched.errors import ConfigurationError
 from gridsched.policies import scores
 from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.cluster_records import check_stretch, cluster_records
+from gridsched.systems.cluster_records import cluster_records
 
 Integers = NDArray[np.int64]
 
@@ -61,7 +62,12 @@ class Grid(ABC):
     def check_estimates(self, jobs: NDArray[Any]) -> None:
         """Refuse estimates of jobs (JOB[...]) that the slowest cluster would stretch beyond what fits."""
         speeds = np.append(self.records["speed"], 1.0)
-        check_stretch(jobs, self.records, speeds[self.home].max(initial=0.0))
+        stretch = speeds[self.home].max(initial=0.0) / self.records["speed"].min()
+        if len(jobs) and jobs["estimate"].max() * stretch > LARGEST:
+            raise ConfigurationError(
+                f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
+                f"{jobs['estimate'].max()} s would exceed {LARGEST} s there"
+            )
 
     @abstractmethod
     def can_hold(self, m: int) -> NDArray[np.bool_]:

@@ -213,11 +213,6 @@ class Calendars(Scheduler):
             if self.managers is not None:
                 raise ConfigurationError("levels, managers: give one of them, or none")
 
-    @property
-    def label(self) -> str:
-        """Name in results."""
-        return "calendars"
-
     def tree(self, clusters: Sequence[Cluster]) -> Manager | Cluster:
         """The tree of managers above the clusters of a platform.
 

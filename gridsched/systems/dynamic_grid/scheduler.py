@@ -267,11 +267,6 @@ class DynamicGrid(Scheduler):
             )
 
     @property
-    def label(self) -> str:
-        """Name in results."""
-        return "dynamic-grid"
-
-    @property
     def draws(self) -> bool:
         """Which jobs are grid jobs."""
         return 0 < self.grid_share < 1

@@ -169,9 +169,12 @@ def ideal_times(
     Raises
     ------
     ConfigurationError
-        If the form is unknown, a home does not exist, or jobs are not in order of submission.
+        If a home does not exist, or jobs are not in order of submission.
     """
-    _check(jobs, home, clusters, form)
+    if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(clusters)):
+        raise ConfigurationError(f"home: give an index of one of the {len(clusters)} clusters for each job")
+    if (np.diff(jobs["submit"]) < 0).any():
+        raise ConfigurationError("jobs: not in order of submission; sort them")
     speed = np.array([cluster.speed for cluster in clusters], np.float64)
     pool = float(sum(cluster.processors * cluster.speed for cluster in clusters))
     work = jobs["run"] * jobs["processors"].astype(np.float64) * speed[home]
@@ -181,15 +184,6 @@ def ideal_times(
     # Back in seconds, rounding must not let a job start before it is there.
     start = np.maximum(start / pool, jobs["submit"])
     return start, np.maximum(end / pool, start)
-
-
-def _check(jobs: RecordArray, home: NDArray[np.int64], clusters: Sequence[Cluster], form: str) -> None:
-    if form not in get_args(IdealForm):
-        raise ConfigurationError(f"form is {form!r}; use one of {', '.join(get_args(IdealForm))}")
-    if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(clusters)):
-        raise ConfigurationError(f"home: give an index of one of the {len(clusters)} clusters for each job")
-    if (np.diff(jobs["submit"]) < 0).any():
-        raise ConfigurationError("jobs: not in order of submission; sort them")
 
 
 SCHEDULER = Ideal

@@ -141,11 +141,6 @@ class JScheduler(Scheduler):
         check_values(self, {"k": (is_whole(self.k, 1), "a whole number from 1 on")})
 
     @property
-    def label(self) -> str:
-        """Name in results."""
-        return "jscheduler"
-
-    @property
     def information(self) -> str:
         """What jobs have to know; one that may ask a single cluster has no choice."""
         return (

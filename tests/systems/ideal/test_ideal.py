@@ -252,7 +252,6 @@ def of_records(form: Any, *home: int) -> object:
             ConfigurationError,
             "form is 'best'; use one of fcfs, srpt",
         ),
-        (lambda: of_records("best", 0), ConfigurationError, "form is 'best'; use one of fcfs, srpt"),
         (lambda: under("srpt", A, workload("c")), WorkloadError, "c: no jobs to simulate"),
         (
             lambda: under("srpt", A, workload("c", (5, 1, 1), (4, 1, 1))),
