@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.estimates import EstimateModel, Modal
-from gridsched.workloads.synthesis import Stream, check_extent, drawn_workload, random_stream
+from gridsched.workloads.synthesis import RandomStream, check_extent, drawn_workload, random_stream
 from gridsched.workloads.table import Workload
 
 LONGEST_RUN_TIME = 12.0
@@ -243,11 +243,13 @@ class LublinModel:
     def sample(self, jobs: int, *, seed: int, load_scale: float = 1.0) -> LublinJobs:
         """Draw the first `jobs` jobs; the parameters are those of `synthesise`."""
         check_extent("Lublin model", jobs, None, load_scale)
-        processors = self._sizes(random_stream("lublin", seed, Stream.SIZE).random((jobs, 3)))
+        processors = self._sizes(random_stream("lublin", seed, RandomStream.SIZE).random((jobs, 3)))
         run_time = self._run_times(
-            processors, random_stream("lublin", seed, Stream.SERVICE).random((jobs, 2))
+            processors, random_stream("lublin", seed, RandomStream.SERVICE).random((jobs, 2))
         )
-        submit_time = self._arrivals(random_stream("lublin", seed, Stream.ARRIVAL).random(jobs), load_scale)
+        submit_time = self._arrivals(
+            random_stream("lublin", seed, RandomStream.ARRIVAL).random(jobs), load_scale
+        )
         return LublinJobs(submit_time, run_time, processors)
 
     def _sizes(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -332,7 +334,7 @@ class LublinModel:
         )
         run_time = np.maximum(np.floor(drawn.run_time), 1).astype(np.int64)
         estimate_model = estimates or Modal()
-        requested = estimate_model.draw(run_time, random_stream("lublin", seed, Stream.ESTIMATE))
+        requested = estimate_model.draw(run_time, random_stream("lublin", seed, RandomStream.ESTIMATE))
         options = {
             "seed": seed,
             "jobs": jobs,

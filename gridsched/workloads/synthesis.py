@@ -27,7 +27,7 @@ _BLOCK = 4096
 """Values drawn at a time. Blocks of one size make the first n values independent of how many follow."""
 
 
-class Stream(IntEnum):
+class RandomStream(IntEnum):
     """Kinds of random streams; the numbers are part of what a seed means."""
 
     ARRIVAL = 0
@@ -96,12 +96,18 @@ def synthesise(
     for index, size_class in enumerate(machine.classes):
         members = classes == index
         count = int(np.count_nonzero(members))
-        service = _draw(size_class.service, count, random_stream(machine.name, seed, Stream.SERVICE, index))
+        service = _draw(
+            size_class.service, count, random_stream(machine.name, seed, RandomStream.SERVICE, index)
+        )
         run_time[members] = np.maximum(np.ceil(service), 1)
         processors[members] = _sizes(
-            size_model, size_class, machine, count, random_stream(machine.name, seed, Stream.SIZE, index)
+            size_model,
+            size_class,
+            machine,
+            count,
+            random_stream(machine.name, seed, RandomStream.SIZE, index),
         )
-    drawn = estimate_model.draw(run_time, random_stream(machine.name, seed, Stream.ESTIMATE, 0))
+    drawn = estimate_model.draw(run_time, random_stream(machine.name, seed, RandomStream.ESTIMATE, 0))
     options = {
         "seed": seed,
         "jobs": jobs,
@@ -146,7 +152,7 @@ def check_extent(where: str, jobs: int | None, duration: float | None, load_scal
             raise WorkloadError(f"{where}: {name} is {value}, it must be positive")
 
 
-def random_stream(name: str, seed: int, kind: Stream, index: int = 0) -> np.random.Generator:
+def random_stream(name: str, seed: int, kind: RandomStream, index: int = 0) -> np.random.Generator:
     """Random stream of one kind of value of one class of one machine, or of a model."""
     key = (zlib.crc32(name.encode()), int(kind), index)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -177,7 +183,8 @@ def _arrivals(
     """Arrival times of the merged classes, rising, and the class of each job."""
     processes = [
         _ArrivalProcess(
-            c.interarrival.scaled(1 / load_scale), random_stream(machine.name, seed, Stream.ARRIVAL, index)
+            c.interarrival.scaled(1 / load_scale),
+            random_stream(machine.name, seed, RandomStream.ARRIVAL, index),
         )
         for index, c in enumerate(machine.classes)
     ]

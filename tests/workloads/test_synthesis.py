@@ -42,6 +42,7 @@ def test_columns_are_whole_sorted_and_fit_the_machine(name: str, seed: int, jobs
     assert len(drawn) == jobs
     assert np.all(np.diff(drawn.submit_time, prepend=0) >= 0)
     assert drawn.run_time.min() >= 1
+    assert drawn.processors_available is not None
     assert np.all((drawn.processors >= 1) & (drawn.processors <= drawn.processors_available))
     assert np.all(drawn.requested_time >= drawn.run_time)
     assert all(column.dtype == np.int64 for column in drawn.columns.values())
