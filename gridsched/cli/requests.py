@@ -38,8 +38,14 @@ def _holds(text: str, *names: str) -> Callable[[Options], bool]:
 
 
 SEVERAL, LICENCES, ALONE = "several partitions", "licences", "whole nodes (--exclusive)"
-LEAST, COMPONENTS = "shortest time limits (--time-min)", "component of a heterogeneous job"
-OF_SLURM = {SEVERAL: "partitions", LICENCES: "licences", ALONE: "whole_nodes", LEAST: "least_time"}
+LEAST, COMPONENTS = "shortest time limits (--time-min)", "heterogeneous jobs: their parts start apart"
+OF_SLURM = {
+    SEVERAL: "partitions",
+    LICENCES: "licences",
+    ALONE: "whole_nodes",
+    LEAST: "least_time",
+    COMPONENTS: "component_of",
+}
 """What Slurm's model takes into account, and the columns of the workload that say for which jobs."""
 
 _REQUESTS: dict[str, Callable[[Options], bool]] = {
@@ -65,7 +71,7 @@ _REQUESTS: dict[str, Callable[[Options], bool]] = {
 """What jobs may request and is not modelled, or not read of an export."""
 
 _OF_EXPORT = {
-    COMPONENTS: "heterogeneous jobs: their parts start apart",
+    "component of a heterogeneous job": COMPONENTS,
     "eligible after submission": "eligible later than submitted, without a known dependency",
     "reservation": "ran in reservations",
     "suspended": "suspended",

@@ -6,6 +6,8 @@ import itertools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+YEAR = 365 * 86400
+
 
 class Job(NamedTuple):
     """A job: parts of equal size on `nodes` nodes of its partition, or of one of `others`."""
@@ -28,6 +30,8 @@ class Job(NamedTuple):
     licences: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
     least: int = 0
+    # the heterogeneous job of which it is a component
+    hetjob: int = -1
 
 
 class Node(NamedTuple):
@@ -173,6 +177,11 @@ class Controller:
         self.tests_made = 0
         self.killing: set[int] = set()
         self.planned: set[int] = set()
+        # components: earliest starts and rows that passes know, floors of their jobs, and how many passes
+        self.starts: dict[int, tuple[int, int]] = {}
+        self.floors: dict[int, int] = {}
+        self.hetjobs: list[int] = []
+        self.backfilled = 0
 
     def look_at(self, row: int) -> int:
         """Look at a job in a partition; the job."""
@@ -707,6 +716,10 @@ class Controller:
             self.look_at(row)
             self.span[j] = self.jobs[j].limit
             p, array = self.partition(j), self.jobs[j].array
+            if self.jobs[j].hetjob >= 0:
+                closed.add(p)
+                lost |= cluster.partitions[p]
+                continue
             if (array, p) in rejected:
                 continue
             if array >= 0:
@@ -745,8 +758,97 @@ class Controller:
         enough = self.priority(self.row[j]) >= cluster.least_priority
         return enough and now - self.begin[j] >= cluster.least_age
 
+    # --- components of heterogeneous jobs -----------------------------------------------------------
+
+    def learn(self, row: int, begin: int) -> None:
+        """Note when a component could start, if that is earlier than what is known."""
+        j = self.rows[row][0]
+        if self.jobs[j].hetjob not in self.hetjobs:
+            self.hetjobs.append(self.jobs[j].hetjob)
+        if j not in self.starts or begin < self.starts[j][0]:
+            self.starts[j] = (begin, row)
+
+    def known(self, hetjob: int, but: int = -1) -> dict[int, tuple[int, int]]:
+        """What is known of the components of a job."""
+        return {k: v for k, v in self.starts.items() if self.jobs[k].hetjob == hetjob and k != but}
+
+    def floor(self, hetjob: int, but: int = -1) -> int:
+        """Before when no component starts, for the others."""
+        return max([self.floors.get(hetjob, 0), *(begin for begin, _ in self.known(hetjob, but).values())])
+
+    def deadlock(self, j: int, begin: int) -> bool:
+        """Whether two jobs would wait for each other in two partitions."""
+        own, mine = self.partition(j), self.jobs[j].hetjob
+        table = self.planned_parts
+        table[own, mine] = max(table.get((own, mine), 0), begin)
+        for p in range(len(self.cluster.partitions)):
+            for other in self.hetjobs:
+                late = table.get((own, other), 0) > table[own, mine]
+                early = 0 < table.get((p, other), 0) < table[own, mine]
+                if p != own and (p, mine) in table and late and early:
+                    return True
+        return False
+
+    def start_together(self, now: int) -> None:
+        """Start the jobs of which all components can at once."""
+        cluster = self.cluster
+        for hetjob in self.hetjobs:
+            if cluster.most_backfilled and self.count >= cluster.most_backfilled:
+                return
+            known = {k: row for k, (_, row) in self.known(hetjob).items() if k not in self.started}
+            begin = self.floor(hetjob)
+            if len(known) < sum(job.hetjob == hetjob for job in self.jobs):
+                begin = now + YEAR
+            if begin <= now:
+                counted = []
+                for k, row in known.items():
+                    self.look_at(row)
+                    if self.over_limit(k, now):
+                        begin = now + YEAR
+                        break
+                    self.started[k] = Started(now, 1, [])
+                    counted.append(k)
+                for k in counted:
+                    del self.started[k]
+            self.floors[hetjob] = min(begin, now + YEAR)
+            if begin <= now:
+                self.start_parts(known, now)
+
+    def start_parts(self, known: dict[int, int], now: int) -> None:
+        """Start components one after the other, or none of them."""
+        taken: set[int] = set()
+        done: list[int] = []
+        for k, row in known.items():
+            self.look_at(row)
+            self.span[k] = self.jobs[k].limit
+            there = self.suits(k) & self.up(now) - taken - self.leaving - self.reserved(k, now, now)
+            self_fits = self.has_licences(k, now) and not self.of_all(k, now, now)
+            if self_fits:
+                self.unmark(self.cluster.partitions[self.partition(k)])
+            nodes = self.pick_now(k, there, self.running(now)) if self_fits else None
+            if nodes is None:
+                for each in done:
+                    del self.started[each]
+                    self.begin[each] = now + (self.cluster.rules.hold if self.cluster.rules else 120) + 1
+                return
+            self.start(k, now, 1, nodes)
+            done.append(k)
+            taken |= set(nodes)
+        self.count += len(done)
+
     def backfill(self, now: int) -> None:
-        """Each job starts or is planned, such that it delays no plan before it."""
+        """Each job starts or is planned, such that it delays no plan before it; components start last."""
+        if self.waiting(now):
+            if self.backfilled % 2 == 0:
+                self.starts, self.floors = {}, {}
+            self.backfilled += 1
+            self.planned_parts: dict[tuple[int, int], int] = {}
+            self.count = 0
+            self.plan_all(now)
+            self.start_together(now)
+
+    def plan_all(self, now: int) -> None:
+        """Start and plan jobs, but for components, which are planned only."""
         cluster = self.cluster
         self.leaving = set()
         self.made, self.full = 1, False
@@ -757,7 +859,7 @@ class Controller:
         of_partition: dict[int, int] = {}
         of_array: dict[tuple[int, int], int] = {}
         rejected: set[tuple[int, int]] = set()
-        count = self.tests_made = 0
+        self.tests_made = 0
         for row in self.waiting(now):
             if cluster.tests and self.tests_made >= cluster.tests:
                 return
@@ -767,6 +869,10 @@ class Controller:
             self.look_at(row)
             self.span[j] = self.jobs[j].least or self.jobs[j].limit
             job, p = self.jobs[j], self.partition(j)
+            if job.hetjob >= 0:
+                self.learn(row, now + YEAR)
+                if self.floor(job.hetjob, j) > now + cluster.window:
+                    continue
             if self.over_limit(j, now):
                 continue
             if cluster.tests_of_partition and of_partition.get(p, 0) >= cluster.tests_of_partition:
@@ -792,8 +898,8 @@ class Controller:
                 else:
                     of_array[job.array, p] = planned + 1
             if j in self.started:
-                count += 1
-                if cluster.most_backfilled and count >= cluster.most_backfilled:
+                self.count += 1
+                if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return
 
     def test(
@@ -802,9 +908,11 @@ class Controller:
         """Start or plan a job; the stretches with its plan."""
         job, cluster = self.jobs[j], self.cluster
         no_plan = not self.gets_plan(j, now) or (cluster.one_plan and j in self.planned)
+        floor = self.floor(job.hetjob, j) if job.hetjob >= 0 else now
         moment = now
         is_tried = False
         while True:
+            moment = max(moment, floor)
             while ends := self.of_all(j, now, moment):
                 moment = max(ends)
             if moment > now + cluster.window:
@@ -822,7 +930,9 @@ class Controller:
             if moment > found[0]:
                 self.noted.append(now)
             begin, nodes = max(found[0], moment), found[1]
-            if begin <= now:
+            if job.hetjob >= 0:
+                self.learn(self.row[j], begin)
+            elif begin <= now:
                 if self.over_limit(j, now):
                     return stretches
                 if self.pick(j, usable, self.running(now)) is not None:
@@ -836,7 +946,7 @@ class Controller:
                     self.start(j, now, 1, at_once)
                     return stretches
                 later = None
-            if no_plan:
+            if no_plan and (begin > now or job.hetjob < 0):
                 return stretches
             if later is not None and begin > later:
                 moment = later
@@ -851,6 +961,8 @@ class Controller:
             ):
                 moment = begin if begin > moment else begin + unit
                 continue
+            if job.hetjob >= 0 and self.deadlock(j, begin):
+                return stretches
             if self.over_limit(j, now):
                 return stretches
             self.planned.add(j)

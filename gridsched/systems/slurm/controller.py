@@ -24,8 +24,9 @@ from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.engine.reference import pinned
 from gridsched.nodes import RequeueName
-from gridsched.systems.slurm import kernels, passes
+from gridsched.systems.slurm import components, kernels, passes
 from gridsched.systems.slurm.kernels import (
+    HETJOB,
     JOB,
     LIMIT,
     NOTED,
@@ -142,6 +143,9 @@ class Tickets:
 _WAITS = FOREVER
 """Stands for a node in what happens to a job that was preempted: it waits again."""
 
+_ENOUGH = 4
+"""Backfill passes without a start or an event after which components that wait never start."""
+
 APART = 2**24
 """Places of records from one job to the next one."""
 
@@ -253,6 +257,9 @@ class Controller:
         )
         suits, jobs["kind"] = suits_of(jobs, machine.nodes, reach, machine.featured)
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
+        hetjobs = np.zeros(int(jobs["hetjob"].max(initial=-1)) + 1, HETJOB)
+        parts = jobs["hetjob"][:count][jobs["hetjob"][:count] >= 0]
+        hetjobs["size"] = np.bincount(parts, minlength=len(hetjobs))
         self.tables = Tables(
             jobs=jobs,
             free=np.array([machine.nodes[name] for name in ("cores", "memory", "gpus")], np.int64),
@@ -275,6 +282,7 @@ class Controller:
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),
             tasks=np.zeros(int(jobs["array"].max(initial=-1)) + 2, np.int64),
+            hetjobs=hetjobs,
             up=np.ones(nodes, np.uint8),
             windows=machine.windows if len(machine.windows) else np.zeros(1, WINDOW),
             reserved=np.zeros((1, nodes), np.uint8)
@@ -304,6 +312,11 @@ class Controller:
             completing=np.zeros(nodes, np.int64),
             counted=np.zeros(int(max(partitions + users, jobs["counter"].max(initial=-1) + 1)), np.int64),
             passes=np.zeros(1, np.int64),
+            parts=np.zeros(len(parts), np.int64),
+            hetjobs=np.zeros(len(hetjobs), np.int64),
+            failed=np.zeros(len(parts), np.int64),
+            parts_starts=np.zeros((partitions, len(hetjobs)), np.int64),
+            parts_counts=np.zeros(4, np.int64),
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
@@ -336,6 +349,7 @@ class Controller:
         self.parameters, self.unit = parameters, unit
         self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)
         self.preemption: Any = tickets.preemption
+        self.has_parts = len(hetjobs) > 0
         self.preempts = isinstance(self.preemption, Preemption)
         # only jobs with GPUs that share nodes leave marks
         self.marks = bool(((jobs["gpus"] > 0) & (jobs["whole"] == 0)).any())
@@ -587,12 +601,15 @@ class Controller:
             gone = self._leave(job, nodes_of(self.tables, job), now, logged)
             self._interrupt(job, now, "lost" if mode == CANCEL else None)
             if mode != CANCEL:
-                # its begin time is a whole second after the delay
-                again = gone // self.unit + self.parameters.requeue_delay + 1
-                heapq.heappush(self.leaving, (again * self.unit, job, _WAITS))
+                self._hold(job, gone)
         self.preemption.counts[1] = 0
         if done:
             self._resume_those_who_can(now)
+
+    def _hold(self, job: int, since: int) -> None:
+        """Let a job wait again after the delay of requeued ones; it begins a whole second after that."""
+        again = since // self.unit + self.parameters.requeue_delay + 1
+        heapq.heappush(self.leaving, (again * self.unit, job, _WAITS))
 
     def _leave(self, job: int, nodes: Integers, now: int, logged: Mapping[int, int]) -> int:
         """Let nodes of a job that is off them be free some time later; when the last of them is."""
@@ -722,6 +739,12 @@ class Controller:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self.look_at_lifecycles()
             self._keep(self.start[self.of[self.queue[: self.waiting]]] < 0)
+        if kind == BACKFILL and (failed := int(self.room.parts_counts[components.FAILED])):
+            # jobs that could not start together are held like those that are requeued
+            self.room.parts_counts[components.FAILED] = 0
+            self._keep(~np.isin(self.of[self.queue[: self.waiting]], self.room.failed[:failed]))
+            for job in self.room.failed[:failed].tolist():
+                self._hold(job, now)
         if self.preempts:
             self._let_go(now)
         return count
@@ -774,11 +797,17 @@ class Controller:
         full = begin - int(phase[2] * interval)
         last_main = last_backfill = changed = -1
         happened, settled, behind, rolling = False, False, False, False
+        fruitless = 0
         stride = parameters.bf_interval * unit + turn - unit
         check = begin + stride - int(phase[1] * stride)
         while True:
             event = self.next_event()
-            if event == FOREVER and (settled or not self.waiting) and not self._may_be_freed():
+            backfill = FOREVER
+            if self.backfills and not rolling and changed // unit >= last_backfill // unit:
+                backfill = _first_from(check, turn, changed)
+            # components that can start together do so by backfilling, at the latest in its third pass
+            tried = not self.has_parts or backfill == FOREVER or fruitless > _ENOUGH
+            if event == FOREVER and (settled or not self.waiting) and tried and not self._may_be_freed():
                 # nothing runs, and nothing that waits can ever start
                 if self.until == FOREVER:
                     return
@@ -788,9 +817,6 @@ class Controller:
             if happened:
                 wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed))
             main = origin + -(-(wanted - origin) // turn) * turn if wanted < FOREVER else FOREVER
-            backfill = FOREVER
-            if self.backfills and not rolling and changed // unit >= last_backfill // unit:
-                backfill = _first_from(check, turn, changed)
             due = self.priorities.due() if self.waiting or self.minutes is not None else FOREVER
             now = min(event, main, backfill, due)
             if now > self.until:
@@ -812,6 +838,7 @@ class Controller:
             if event == now:
                 self.process_events(now)
                 changed, happened = now, True
+                fruitless = 0
             elif due == now:
                 killed = self.timed_out
                 self.recalculate(now)
@@ -834,7 +861,8 @@ class Controller:
                 count = self.run_pass(now, BACKFILL)
                 noted = bool(self.tables.counts[NOTED])
                 # the next one comes after the interval then; as long as nothing happens it does the same
-                rolling = noted and not count
+                rolling = noted and not count and not self.has_parts
+                fruitless = 0 if count else fruitless + 1
                 changed = now if count or noted else changed
                 last_backfill, check = now, now + stride
 
@@ -920,7 +948,8 @@ def job_records(count: int) -> RecordArray:
     """Records of jobs that wait and ask for nothing yet."""
     jobs: RecordArray = np.zeros(count, JOB)
     jobs["of"] = np.arange(count)
-    jobs["start"] = jobs["next_task"] = jobs["array"] = jobs["counter"] = -1
+    for name in ("start", "next_task", "array", "counter", "hetjob", "latest"):
+        jobs[name] = -1
     jobs["most_tasks"] = FOREVER
     return jobs
 

@@ -129,6 +129,8 @@ def cluster_jobs(
     if by_job.array is not None:
         array = np.asarray(by_job.array, np.int64)
         chain_tasks(records, array, column_of(by_job, "array_limit"))
+    parts = np.full(len(by_job), -1) if by_job.component_of is None else np.asarray(by_job.component_of)
+    records["hetjob"] = np.where(parts >= 0, np.unique(parts, return_inverse=True)[1].reshape(-1), -1)[of]
     limits, table, limited = _limits(workload, cluster)
     over, keeps = np.zeros(len(workload), np.bool_), None
     limit_keys: list[tuple[str, ...]] = []
@@ -147,6 +149,8 @@ def cluster_jobs(
     reason = np.where((reason == 0) & (held > total).any(axis=1), len(REASONS) + 2, reason)
     rows = _possible(records, reason)
     records, limited, rejected = records[rows], limited[rows], reason[rows[: len(by_job)]]
+    apart = (rejected == 0) & np.isin(parts, parts[(rejected > 0) & (parts >= 0)])
+    rejected = np.where(apart, len(REASONS) + 3, rejected)
     # the controller wants a column, if only an empty one
     subject = limited if limited.shape[1] else np.full((len(records), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
@@ -233,7 +237,11 @@ def _possible(records: RecordArray, reason: Integers) -> Integers:
     return found
 
 
-_REASONS = ("not admitted to its partition", "more licences than there are")
+_REASONS = (
+    "not admitted to its partition",
+    "more licences than there are",
+    "a component of the same heterogeneous job is rejected",
+)
 """Why Slurm rejects a job, beside `REASONS`."""
 
 

@@ -39,6 +39,9 @@ JOB = np.dtype(
         ("array", np.int64),  # its job array, -1 without one
         ("most_tasks", np.int64),  # of that array which may run at once, FOREVER for any number
         ("counter", np.int64),  # of the tasks of its array in its partition that a pass tested
+        ("hetjob", np.int64),  # the heterogeneous job of which it is a component, -1 for none
+        ("latest", np.int64),  # the earliest start that passes found for a component [s], -1 for none
+        ("there", np.int64),  # row with which they did
         ("record", np.int64),  # place among the records of jobs, which follows their age
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
@@ -56,6 +59,15 @@ is the job itself, and has the partition in which it runs; a row that starts cha
 
 NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64), ("weight", np.int64)])
 """What a node has, and its Weight: nodes of low weight are taken first."""
+
+HETJOB = np.dtype(
+    [
+        ("size", np.int64),  # components
+        ("floor", np.int64),  # earliest start that passes know of [s]
+        ("seen", np.int64),  # whether a pass has seen it
+    ]
+)
+"""A heterogeneous job."""
 
 AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
 """What the running jobs of a group may have together."""
@@ -111,6 +123,7 @@ class Tables(NamedTuple):
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and record
     tasks: Any  # int64[arrays + 1]: running tasks of each job array
+    hetjobs: Any  # HETJOB[...]
     up: Any  # uint8[m]: 1 for nodes that take jobs, neither down nor drained
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
@@ -147,6 +160,11 @@ class Room(NamedTuple):
     # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays, see `tested`
     counted: Any
     passes: Any  # int64[1]: how many passes there were
+    parts: Any  # int64[...]: components of which a start is noted, in the order in which passes saw them
+    hetjobs: Any  # int64[...]: heterogeneous jobs in that order
+    failed: Any  # int64[...]: components whose start was undone in a pass
+    parts_starts: Any  # int64[partitions, ...]: last start of a component of each job that a pass planned
+    parts_counts: Any  # int64[4]: see `components`
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
@@ -717,6 +735,15 @@ def has_other(following: Any, present: Any, allowed: Any) -> bool:
 
 
 @inline
+def is_beyond(wanted: Any, free: Any) -> bool:
+    """Whether some wanted nodes are not free."""
+    found = 0
+    for word in range(len(wanted)):
+        found |= wanted[word] & ~free[word]
+    return found != 0
+
+
+@inline
 def first_after(s: Any, moment: int) -> int:
     """Place of the first stretch that ends after a moment; that of the last one if none does."""
     low, high = 0, s.count[0] - 1
@@ -749,10 +776,11 @@ def reopening(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
         reach, up = t.reach_bits[own], r.up
         for word in range(len(allowed)):
             allowed[word] = reach[word] & up[word]
+    everywhere = not is_beyond(r.up, allowed)
     later = 0
     for k in range(first_after(s, moment), s.count[0] - 1):
         row = s.order[k]
-        if s.opens[row] and has_other(s.free[s.order[k + 1]], s.free[row], allowed):
+        if s.opens[row] and (everywhere or has_other(s.free[s.order[k + 1]], s.free[row], allowed)):
             later = s.end[row]
             break
         if s.begin[row] > moment + limit:
@@ -762,8 +790,8 @@ def reopening(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     return int(later)
 
 
-_OFTEN = 8
-"""Stretches after which it is seen whether enough nodes are left: that takes as long as a stretch or two."""
+_OFTEN = 4
+"""Stretches after which it is seen whether enough nodes are left, which takes as long as one or two."""
 
 
 @noinline
@@ -1004,15 +1032,6 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     """Whether others give way to a job that does not fit, so that it can start now: nobody does."""
     return False
-
-
-@inline
-def is_beyond(wanted: Any, free: Any) -> bool:
-    """Whether some wanted nodes are not free."""
-    found = 0
-    for word in range(len(wanted)):
-        found |= wanted[word] & ~free[word]
-    return found != 0
 
 
 @inline

@@ -13,8 +13,15 @@ import numpy as np
 from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
-from gridsched.engine.type_dispatch import ModuleDispatch
-from gridsched.systems.slurm import kernels, preemption
+from gridsched.systems.slurm.components import (
+    YEAR,
+    begin_pass,
+    note_start,
+    others_start,
+    start_hetjobs,
+    who_gives_way,
+    would_wait_for_each_other,
+)
 from gridsched.systems.slurm.kernels import (
     BITS,
     NOTED,
@@ -44,9 +51,6 @@ from gridsched.systems.slurm.kernels import (
     usable_at,
 )
 
-who_gives_way = ModuleDispatch(kernels, preemption, Preemption)
-"""`earliest`, `has_room`, `makes_room`, `is_elsewhere` and `change_places` without preemption or with it."""
-
 NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 """What a backfill pass did with a job."""
 
@@ -65,6 +69,15 @@ def try_submitted(t: Tables, r: Room, j: int) -> None:
 
 
 # --- the main loop --------------------------------------------------------------------------------
+
+
+@inline
+def close(t: Any, r: Any, closed: Any, own: int) -> int:
+    """Close a partition for the rest of a pass, and keep others off its nodes."""
+    closed[own] = 1
+    for node in range(len(r.lost)):
+        r.lost[node] |= t.reach[own, node]
+    return 1
 
 
 @jit
@@ -120,6 +133,10 @@ def main_pass(
         if who_gives_way.is_elsewhere(t, r, p, j):
             continue
         own, tasks = t.jobs[j]["partition"], t.jobs[j]["counter"]
+        if t.jobs[j]["hetjob"] >= 0:
+            if not closed[own]:
+                left -= close(t, r, closed, own)
+            continue
         if tasks >= 0:
             # tasks behind one that did not start are not looked at
             if tested(r, tasks):
@@ -165,10 +182,7 @@ def main_pass(
             # others may have been killed for it
             r.lost[node] |= 1 if r.completing[node] > 0 else 0
         if gets_plan(t, kept[0], kept[1], j, now):
-            closed[own] = 1
-            left -= 1
-            for node in range(len(r.usable)):
-                r.lost[node] |= t.reach[own, node]
+            left -= close(t, r, closed, own)
     return count
 
 
@@ -191,17 +205,18 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         return NEITHER
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
     no_plan |= b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
-    limit = t.jobs[j]["least"]
+    limit, is_part = t.jobs[j]["least"], t.jobs[j]["hetjob"] >= 0
+    floor = others_start(t, r, j) if is_part else now
     later, tried = now, 0
     while True:
-        moment = later
+        moment = max(later, floor)
         if t.counts[1] > 0:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
                 return NEITHER
         later = reopening(t, s, r, b, j, now, moment)
         # what begins after `later` is not looked at: the job is tried then
-        horizon = max(later, now) if later and not no_plan else FOREVER
+        horizon = max(later, now) if later and not no_plan and not is_part else FOREVER
         begin = FOREVER
         idle_then = b.needs_idle and tried and horizon < FOREVER
         if usable_at(t, s, r, j, moment, horizon, idle_then) >= t.jobs[j]["nodes"]:
@@ -217,7 +232,9 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             begin = moment
         if begin <= now and waits_for_nodes(r, t.jobs[j]):
             begin, later = now + 1, 0
-        if begin <= now:
+        if is_part:
+            note_start(t, r, j, begin)
+        elif begin <= now:
             if over_limit(t, j):
                 return NEITHER
             if who_gives_way.has_room(t, r, p, j, now):
@@ -226,7 +243,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
                 start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
-        if no_plan:
+        if no_plan and (begin > now or not is_part):
             return NEITHER
         if later and begin > later:
             continue
@@ -240,6 +257,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if begin > now and clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue
+        if is_part and would_wait_for_each_other(t, r, j, begin):
+            return NEITHER
         if over_limit(t, j):
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
@@ -301,10 +320,17 @@ def backfill_pass(
     s.opens[0] = 0
     partitions = t.reach.shape[0]
     s.count[2] = count = 0
+    has_parts = len(t.hetjobs) > 0
+    if has_parts:
+        begin_pass(t, r)
     for k in range(waiting):
         if b.most_tests and s.count[2] >= b.most_tests:
             break
         j = queue[k]
+        if t.jobs[j]["hetjob"] >= 0:
+            note_start(t, r, j, now + YEAR)
+            if others_start(t, r, j) > now + b.window:
+                continue
         if who_gives_way.is_elsewhere(t, r, p, j) or over_limit(t, j):
             continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
@@ -328,4 +354,4 @@ def backfill_pass(
             count += 1
             if b.most_starts and count >= b.most_starts:
                 break
-    return count
+    return start_hetjobs(t, r, p, b.most_starts, now, started, count) if has_parts else count

@@ -87,6 +87,11 @@ def draw(
             elsewhere = [p for p in range(len(partitions)) if p != job.partition]
             if rng.random() < 0.5:
                 jobs[k] = job._replace(others=(int(rng.choice(elsewhere)),))
+    if rng.random() < 0.25:
+        for hetjob in range(number(1, 3)):
+            submit = number(0, 300)
+            for k in rng.choice(len(jobs), number(2, 3), replace=False):
+                jobs[k] = jobs[k]._replace(submit=submit, array=-1, hetjob=hetjob)
     jobs.sort(key=lambda job: job.submit)
     cluster = naive.Cluster(
         nodes=nodes,
@@ -191,6 +196,10 @@ def draw(
     return jobs, cluster, passes
 
 
+_OF_ROWS = {"partition", "priority", "array"}
+"""Fields that rows of jobs have in another way."""
+
+
 def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     """The same for the package."""
     nodes = np.array([each[:4] for each in cluster.nodes], kernels.NODE)
@@ -215,7 +224,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     limited = np.full((len(pairs), 6), -1, np.int64)
     for row, (k, partition) in enumerate(pairs):
         job = jobs[k]
-        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "least", "user", "features"):
+        for name in set(job._fields) & set(records.dtype.names or ()) - _OF_ROWS:
             records[row][name] = getattr(job, name)
         records[row]["of"], records[row]["partition"] = k, partition
         records[row]["processors"] = job.cores * job.nodes

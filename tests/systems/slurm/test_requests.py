@@ -81,6 +81,10 @@ def nodes_of(run: xr.Dataset, job: int) -> set[str]:
     return set(run["node_name"].values[run["piece_node"].values[pieces]].tolist())
 
 
+PARTS = [
+    Asks(0, 1, 10, identifier="9+0"),
+    Asks(0, 2, 10, partition="b", identifier="9+1"),
+]
 LONG, WIDE = Asks(0, 2, 30), Asks(0, 2, 30, partition="b")
 
 
@@ -110,6 +114,15 @@ LONG, WIDE = Asks(0, 2, 30), Asks(0, 2, 30, partition="b")
         # one task of the array at a time
         ([Asks(0, 1, 10, "-a 1-2%1", identifier=f"7_{task}") for task in (1, 2)], [0, 10]),
         ([Asks(0, 1, 10, "-a 1-2%2", identifier=f"7_{task}") for task in (1, 2)], [0, 0]),
+        # components start together, each in its partition, as soon as all can, and others before their plans
+        (PARTS, [0, 0]),
+        ([WIDE, *PARTS], [0, 30, 30]),
+        ([WIDE, *PARTS, Asks(2, 2, 5)], [0, 30, 30, 2]),
+        ([WIDE, *PARTS, Asks(2, 2, 40)], [0, 30, 30, 40]),
+        ([WIDE, LONG._replace(minutes=10), *PARTS], [0, 0, 30, 30]),
+        # one that is rejected, or never fits beside another, keeps them all waiting
+        ([PARTS[0], PARTS[1]._replace(nodes=3), Asks(0, 2, 5)], [-1, -1, 0]),
+        ([PARTS[0], PARTS[1]._replace(partition="a"), Asks(1, 2, 5, partition="b")], [-1, -1, 1]),
     ],
 )
 def test_jobs_start_as_they_may(jobs: list[Asks], expected: list[int], tmp_path: Path) -> None:
