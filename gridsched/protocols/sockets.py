@@ -38,7 +38,7 @@ _FAREWELL = 5.0
 _SHOWN = 400
 """Letters of what a process said that errors show."""
 
-_REFUSED = {
+_REFUSED: dict[int, str] = {
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the peer does not speak ZeroMQ",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the peer does not speak ZeroMQ, or its socket is not REP",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the peer wants a security mechanism; use none",
@@ -181,19 +181,23 @@ class SocketPeer:
             If there is none in time, it is too long, or the process is gone.
         """
         self._end = time.monotonic() + self._timeout
-        self._socket.send(message)
+        try:
+            self._socket.send(message)
+        except zmq.ZMQError:
+            # what is left of the last answer has to be read before the next request
+            raise ProtocolError(
+                f"the last answer from {self._address} has several parts; one is wanted"
+            ) from None
         answer = self._received()
         self._answered = True
-        if len(answer) > 1:
-            raise ProtocolError(f"the answer from {self._address} has {len(answer)} parts; one is wanted")
-        return answer[0]
+        return answer
 
-    def _received(self) -> list[bytes]:
-        """The parts of an answer; it is looked for once more when there is no hope left."""
+    def _received(self) -> bytes:
+        """An answer; it is looked for once more when there is no hope left."""
         why = ""
         while True:
             try:
-                return self._socket.recv_multipart()
+                return self._socket.recv()
             except zmq.Again:
                 if why:
                     raise ProtocolError(why) from None
