@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
 
 from gridsched.errors import ConfigurationError, ProtocolError
 
 LARGEST_MESSAGE = 64 * 2**20
 """Bytes that an answer may have."""
 
-_SPIN = 200e-6
-"""Seconds for which an answer is looked for before the operating system is asked to wait for it."""
-
-_LOOK, _RETRY = 0.5, 0.02
-"""Seconds after which it is seen whether a process is still there, and whether it has bound its socket."""
+_LOOK, _RETRY = 100, 20
+"""Milliseconds after which it is seen whether a peer is still there, and whether it has bound its socket."""
 
 _FAREWELL = 5.0
 """Seconds that a process has to end by itself after the last message."""
@@ -37,18 +38,12 @@ _FAREWELL = 5.0
 _SHOWN = 400
 """Letters of what a process said that errors show."""
 
-_AT_ONCE = 1 << 20
-"""Bytes that are read at once."""
-
-_MORE, _LONG, _COMMAND = 1, 2, 4
-"""Flags of a frame."""
-
-_GREETING = b"\xff" + bytes(8) + b"\x7f\3\0" + b"NULL".ljust(20, b"\0") + bytes(32)
-"""Signature, version 3.0, no security; the side of the client."""
-
-_PROPERTIES = b"\5READY\x0bSocket-Type\0\0\0\3REQ"
-_READY = bytes((_COMMAND, len(_PROPERTIES))) + _PROPERTIES
-"""Command that says which kind of socket this is."""
+_REFUSED: dict[int, str] = {
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the peer does not speak ZeroMQ",
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the peer does not speak ZeroMQ, or its socket is not REP",
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the peer wants a security mechanism; use none",
+}
+"""What ends a connection before the first message, and how that is said."""
 
 
 def address_of(address: str) -> str:
@@ -69,8 +64,11 @@ def address_of(address: str) -> str:
         raise ConfigurationError(
             f"socket {address!r}: give an address such as tcp://*:28000 or ipc:///tmp/peer"
         )
-    if transport == "tcp" and not rest.rpartition(":")[2].isdigit():
-        raise ConfigurationError(f"socket {address!r}: the port is missing; give for example tcp://*:28000")
+    port = rest.rpartition(":")[2]
+    if transport == "tcp" and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise ConfigurationError(
+            f"socket {address!r}: a port of 1 to 65535 is missing; give for example tcp://*:28000"
+        )
     return f"tcp://127.0.0.1:{rest[2:]}" if transport == "tcp" and rest.startswith("*:") else address
 
 
@@ -81,7 +79,7 @@ class Process:
     """
 
     def __init__(self, command: Sequence[str], log: Path | None) -> None:
-        self.command = shlex.join(command)
+        self.command, self._logged = shlex.join(command), log is not None
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
         # open as long as the process: `end` closes it
@@ -110,14 +108,16 @@ class Process:
             self._process.wait(patience)
 
     def last_words(self) -> str:
-        """How it ended, and the end of what it wrote; empty if it wrote nothing."""
+        """How it ended, and the end of what it wrote, as far as this is known."""
         self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, self._said.tell() - _SHOWN))
         text = " ".join(self._said.read().decode(errors="replace").split())
         said = "".join(letter if letter.isprintable() else "?" for letter in text)
         code = self._process.poll()
         ended = "" if code is None else f", which ended with code {code}"
-        return f"{ended}; its last words: {said!r}" if said else ended
+        if said:
+            return f"{ended}; its last words: {said!r}"
+        return f"{ended}; a log (--log) keeps what it prints" if ended and not self._logged else ended
 
     def end(self, patience: float) -> int | None:
         """Let it end by itself, else end it; its exit code, None where it had to be ended."""
@@ -135,11 +135,7 @@ class Process:
 
 
 class SocketPeer:
-    """A decision process that is asked through a socket.
-
-    This is the side that asks (REQ) of ZMTP 3.0 without security, the protocol of ZeroMQ. It is written out
-    here since an answer costs two thirds of the time that it costs with the threads of the library, and since
-    lengths and ends of connections are seen, so that errors say what happened.
+    """A decision process that is asked through a socket of the kind REQ.
 
     Parameters
     ----------
@@ -149,23 +145,32 @@ class SocketPeer:
         Seconds within which each answer has to come.
     process : Process, optional
         The process, where it was started here.
-    largest : int
-        Bytes that an answer may have.
 
-    Notes
-    -----
-    Source: ZMTP 3.0, https://rfc.zeromq.org/spec/23/, and for the frames of a request
-    https://rfc.zeromq.org/spec/28/.
+    Raises
+    ------
+    ConfigurationError
+        If ZeroMQ does not take the address.
     """
 
-    def __init__(
-        self, address: str, *, timeout: float, process: Process | None = None, largest: int | None = None
-    ) -> None:
+    def __init__(self, address: str, *, timeout: float, process: Process | None = None) -> None:
         self._address, self._timeout, self._process = address_of(address), timeout, process
-        self._largest = LARGEST_MESSAGE if largest is None else largest
-        self._socket: socket.socket | None = None
-        self._unread, self._wanted = b"", 0
-        self._end = 0.0
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.REQ)
+        self._met, self._answered, self._end = False, False, 0.0
+        for option, value in (
+            (zmq.LINGER, 0),
+            (zmq.MAXMSGSIZE, LARGEST_MESSAGE),
+            (zmq.RECONNECT_IVL, _RETRY),
+            (zmq.RCVTIMEO, _LOOK),
+        ):
+            self._socket.setsockopt(option, value)
+        wanted = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | sum(_REFUSED)
+        self._monitor = self._socket.get_monitor_socket(wanted)
+        try:
+            self._socket.connect(self._address)
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigurationError(f"socket {self._address!r}: {error}") from None
 
     def exchange(self, message: bytes) -> bytes:
         """Its answer to a message.
@@ -176,160 +181,56 @@ class SocketPeer:
             If there is none in time, it is too long, or the process is gone.
         """
         self._end = time.monotonic() + self._timeout
-        if self._socket is None:
-            self._connect()
-        self._send(_frame(b"", more=True) + _frame(message))
-        more, body = self._frame()
-        if body or not more:
-            raise ProtocolError(f"the answer from {self._address} is not that of a socket REP of ZeroMQ")
-        more, body = self._frame()
-        if more:
-            raise ProtocolError(f"the answer from {self._address} has several parts; one is wanted")
-        return body
-
-    def _connect(self) -> None:
-        """Connect as soon as the peer is there, and agree on the protocol."""
-        while self._socket is None:
-            try:
-                self._socket = self._dial()
-            except OSError as error:
-                if time.monotonic() > self._end:
-                    why = error.strerror or str(error)
-                    raise ProtocolError(
-                        f"no answer from {self._address} within {self._timeout:g} s ({why}){self._words()}"
-                    ) from None
-                self._look_at_process()
-                time.sleep(_RETRY)
-        self._send(_GREETING)
-        greeting = self._read(len(_GREETING))
-        if (greeting[0], greeting[9] & 1) != (0xFF, 1) or greeting[10] < 3:
-            raise ProtocolError(f"the peer at {self._address} does not speak ZeroMQ (ZMTP 3){self._words()}")
-        if greeting[12:32].rstrip(b"\0") != b"NULL":
-            raise ProtocolError(f"the peer at {self._address} wants a security mechanism; use none")
-        self._send(_READY)
-        flags, body = self._raw_frame()
-        if not flags & _COMMAND or not body.startswith(b"\5READY"):
-            raise ProtocolError(f"the peer at {self._address} refuses the connection{self._words()}")
-
-    def _dial(self) -> socket.socket:
-        """A connection."""
-        transport, _, rest = self._address.partition("://")
-        left = max(0.01, self._end - time.monotonic())
-        if transport == "ipc":
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                made.settimeout(left)
-                made.connect(rest)
-            except OSError:
-                made.close()
-                raise
-        else:
-            host, _, port = rest.rpartition(":")
-            made = socket.create_connection((host.strip("[]"), int(port)), left)
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.setblocking(False)
-        return made
-
-    def _send(self, content: bytes) -> None:
-        """Send bytes, however many the connection takes at a time."""
-        assert self._socket is not None
-        rest = memoryview(content)
-        while rest:
-            try:
-                rest = rest[self._socket.send(rest) :]
-            except BlockingIOError:
-                self._wait(write=True)
-            except OSError as error:
-                raise self._broken(error.strerror or str(error)) from None
-
-    def _frame(self) -> tuple[bool, bytes]:
-        """Whether more frames follow, and what is in the next one; commands are passed over."""
-        while True:
-            flags, body = self._raw_frame()
-            if not flags & _COMMAND:
-                return bool(flags & _MORE), body
-
-    def _raw_frame(self) -> tuple[int, bytes]:
-        """Flags and content of the next frame."""
-        head = self._read(2)
-        flags, size = head[0], head[1]
-        if flags & _LONG:
-            size = int.from_bytes(head[1:] + self._read(7), "big")
-        if size > self._largest:
+        try:
+            self._socket.send(message)
+        except zmq.ZMQError:
+            # what is left of the last answer has to be read before the next request
             raise ProtocolError(
-                f"the answer from {self._address} has {size:,} bytes; at most {self._largest:,} are taken"
-            )
-        return flags, self._read(size)
+                f"the last answer from {self._address} has several parts; one is wanted"
+            ) from None
+        answer = self._received()
+        self._answered = True
+        return answer
 
-    def _read(self, size: int) -> bytes:
-        """So many bytes."""
-        self._wanted = size
-        while len(self._unread) < size:
-            more = self._receive()
-            if not more:
-                raise self._broken("the peer closed the connection")
-            self._unread += more
-        found, self._unread = self._unread[:size], self._unread[size:]
-        return found
-
-    def _receive(self) -> bytes:
-        """What has come, at least one byte; none if the connection is closed."""
-        assert self._socket is not None
-        spin = time.perf_counter() + _SPIN
+    def _received(self) -> bytes:
+        """An answer; it is looked for once more when there is no hope left."""
+        why = ""
         while True:
             try:
-                return self._socket.recv(_AT_ONCE)
-            except BlockingIOError:
-                if time.perf_counter() > spin:
-                    self._wait()
-            except OSError as error:
-                raise self._broken(error.strerror or str(error)) from None
+                return self._socket.recv()
+            except zmq.Again:
+                if why:
+                    raise ProtocolError(why) from None
+                why = self._no_hope()
 
-    def _wait(self, *, write: bool = False) -> None:
-        """Wait until bytes can be read or written."""
-        assert self._socket is not None
-        here = [self._socket]
-        while True:
-            left = self._end - time.monotonic()
-            ready = select.select(
-                [] if write else here, here if write else [], [], min(max(left, 0.0), _LOOK)
-            )
-            if ready[0] or ready[1]:
-                return
-            self._look_at_process()
-            if left <= 0:
-                raise ProtocolError(
-                    f"no answer from {self._address} within {self._timeout:g} s{self._words()}"
-                )
-
-    def _broken(self, why: str) -> ProtocolError:
-        """Error of a connection that has ended."""
-        if self._process is not None:
-            # it has a moment to end, so that what it says of that can be shown
-            self._process.wait(_LOOK)
-        part = f" after {len(self._unread):,} of {self._wanted:,} bytes" if self._unread else ""
-        return ProtocolError(f"no answer from {self._address}: {why}{part}{self._words()}")
-
-    def _look_at_process(self) -> None:
-        """Refuse to wait for a process that has ended."""
+    def _no_hope(self) -> str:
+        """Why no answer will come in time; empty if one still may."""
+        words = f"no answer from {self._address}"
+        while self._monitor.poll(0):
+            event = parse_monitor_message(self._monitor.recv_multipart())["event"]
+            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._met = True
+                continue
+            if self._process is not None:
+                # it has a moment to end, so that what it says of that can be shown
+                self._process.wait(_FAREWELL / 10)
+            closed = f"the peer closed the connection, or its answer has more than {LARGEST_MESSAGE:,} bytes"
+            hint = "" if self._answered else "; it may speak another version of the protocol"
+            return f"{words}: {_REFUSED.get(event, closed + hint)}{self._said()}"
         if self._process is not None and self._process.has_ended():
-            raise ProtocolError(f"no answer from {self._process.command!r}{self._process.last_words()}")
+            return f"no answer from {self._process.command!r}{self._process.last_words()}"
+        if time.monotonic() < self._end:
+            return ""
+        silent = "it is connected" if self._met else "no scheduler is bound to this address"
+        return f"{words} within {self._timeout:g} s: {silent}{self._said()}"
 
-    def _words(self) -> str:
+    def _said(self) -> str:
         """What is known of a process that was started here."""
         return f" ({self._process.command!r}{self._process.last_words()})" if self._process else ""
 
     def close(self) -> None:
         """Close the connection."""
-        if self._socket is not None:
-            self._socket.close()
-
-
-def _frame(content: bytes, *, more: bool = False) -> bytes:
-    """A frame with its flags and length."""
-    size = len(content)
-    head = bytes((more, size)) if size < 256 else bytes((more | _LONG,)) + size.to_bytes(8, "big")
-    return head + content
+        self._context.destroy(linger=0)
 
 
 def _free_port() -> int:
@@ -352,6 +253,20 @@ def check_command(bound: str, command: Sequence[str]) -> None:
             f"command {text!r}: write {{socket}} where it takes the address of its socket, or {{port}} where "
             "it takes a port of this machine"
         )
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let SIGTERM be an exception, so that what this process has started ends with it."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -380,7 +295,7 @@ def connected(
     if not bound and not command:
         raise ConfigurationError("a decision process needs a socket, or a command that starts it")
     text = shlex.join(command)
-    with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
+    with _ended_in_order(), tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
         port = _free_port() if "{port}" in text and not bound else 0
         address = bound or (f"tcp://127.0.0.1:{port}" if port else f"ipc://{folder}/peer")
         address_of(address)

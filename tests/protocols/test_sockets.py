@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -110,36 +113,33 @@ def test_a_peer_that_does_not_answer() -> None:
 def test_an_answer_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "LARGEST_MESSAGE", 1_000_000)
     with peer(answering(b" " * 1_000_001)) as address:
-        with pytest.raises(ProtocolError, match="1,000,001 bytes"):
+        with pytest.raises(ProtocolError, match="more than 1,000,000 bytes"):
             gs.simulate(SMALL, hosts(2), gs.External(socket=address), kill=True)
         # so that the thread ends
         with zmq.Context() as context, context.socket(zmq.REQ) as client:
-            client.setsockopt(zmq.LINGER, 0)
             client.connect(address)
             client.send(b"")
-            client.poll(100)
 
 
 def test_half_an_answer_and_one_of_a_gigabyte() -> None:
+    greeting = b"\xff" + bytes(8) + b"\x7f\3\0NULL" + bytes(48)
     ready = b"\4\x19\5READY\x0bSocket-Type\0\0\0\3REP"
-    for frames, words in (
-        (b"\1\0\0\x20half", "closed the connection after 4 of 32 bytes"),
-        (b"\1\0\2" + (2**30).to_bytes(8, "big"), "1,073,741,824 bytes"),
-        (b"\0\2{}", "not that of a socket REP"),
-    ):
+    for frames in (b"\1\0\0\x20half", b"\1\0\2" + (2**30).to_bytes(8, "big"), b"\0\2{}"):
         with socket.create_server(("127.0.0.1", 0)) as server:
 
             def act(server: socket.socket = server, frames: bytes = frames) -> None:
                 connection, _ = server.accept()
                 with connection:
-                    connection.sendall(sockets._GREETING + ready + frames)
+                    connection.sendall(greeting + ready)
+                    connection.recv(len(greeting + ready), socket.MSG_WAITALL)
+                    connection.sendall(frames)
                     connection.shutdown(socket.SHUT_WR)
                     while connection.recv(4096):
                         pass
 
             thread = threading.Thread(target=act)
             thread.start()
-            assert words in refused(f"tcp://127.0.0.1:{server.getsockname()[1]}")
+            assert "closed the connection" in refused(f"tcp://127.0.0.1:{server.getsockname()[1]}")
             thread.join()
 
 
@@ -193,6 +193,22 @@ def test_what_a_command_prints_is_kept(tmp_path: Path) -> None:
     assert log.read_text() == "hello\n"
 
 
+def test_a_command_ends_with_this_process(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    script = "import sys; pipe = open(sys.argv[2], 'w'); print('here', file=pipe, flush=True)"
+    script += "; import signal; signal.pause()"
+    command = shlex.join([sys.executable, "-c", script, "{socket}", str(pipe)])
+    served = f"import gridsched as gs; from tests.protocols.test_session import *; command = {command!r}"
+    served += "; gs.simulate(SMALL, hosts(2), gs.External(command=command), kill=True)"
+    with subprocess.Popen([sys.executable, "-c", served]) as process, pipe.open() as told:
+        assert told.readline() == "here\n"
+        process.terminate()
+        assert process.wait() == 128 + signal.SIGTERM
+        # until the last process that can write to it has ended
+        assert told.read() == ""
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -202,6 +218,7 @@ def test_what_a_command_prints_is_kept(tmp_path: Path) -> None:
         {"command": "'{socket}"},
         {"socket": "http://localhost:1"},
         {"socket": "tcp://*"},
+        {"socket": "tcp://*:65536"},
         {"timeout": 0.0, "socket": "tcp://*:1"},
         {"protocol": "batsim-6", "socket": "tcp://*:1"},
     ],

@@ -69,8 +69,8 @@ def take(spaces: list[Space], space: Space, size: int) -> tuple[int, int]:
 class NeighbouringHosts:
     """Queue and hosts of `easyBackfill`: EASY backfilling in which the hosts of a job are neighbours.
 
-    easyBackfill.py of 3.2.1: `allocJobFCFS` (line 293), `findAllocFuture` (327), `allocFutureJob` (343),
-    `findBackfilledAllocs` (414), `unassignJob` (156).
+    easyBackfill.py of 3.2.1: `allocJobFCFS` (line 293), `findAllocFuture` (323), `allocFutureJob` (339),
+    `findBackfilledAllocs` (413), `unassignJob` (154).
     """
 
     spaces: list[Space]
@@ -178,7 +178,7 @@ class Filler(gs.CustomScheduler):
     """`fillerSched` of pybatsim 3.2.1, `filler` of 4.0.0a0: first fit, in which each decision takes 5 ms.
 
     Waiting jobs are tried in the order of a set, which depends on where its process keeps them in memory:
-    those that started at a time, by `starts`, are tried first for it. Whether they may, and when, is the rule's.
+    those that started at a time, by `starts`, are tried first for it. Whether they may is the rule's matter.
 
     fillerSched.py of 3.2.1: `sched_delay` (lines 17 and 44), the set (line 30).
     """
