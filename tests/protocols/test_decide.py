@@ -26,6 +26,7 @@ from gridsched.simulation import simulate
 from gridsched.systems.custom.external import CODECS, External
 from gridsched.systems.deciding import DecisionProcess
 from gridsched.systems.registry import scheduler_of
+from gridsched.traces.batsim import NO_LABELS, Labels
 from tests.systems.custom.schedulers import Easy
 
 PROTOCOLS = ("batsim-4", "batsim-5")
@@ -123,7 +124,7 @@ def job(
     name: str, hosts: int, walltime: float | None = 60.0, time: float = 0.0, **labels: Any
 ) -> m.JobSubmitted:
     """A job that is submitted."""
-    return m.JobSubmitted(time, name, hosts, walltime, time, labels=m.Labels(**labels))
+    return m.JobSubmitted(time, name, hosts, walltime, time, labels=Labels(**labels))
 
 
 def told(process: DecisionProcess, now: float, *events: m.Event) -> tuple[m.Decision, ...]:
@@ -195,7 +196,9 @@ ACTUAL = LocalPolicy(backfilling="easy", prediction="actual")
         (ACTUAL, Batsim4(), {}, "delay of its profile is not sent"),
     ],
 )
-def test_what_a_policy_looks_at_has_to_be_sent(who: Any, codec: Any, labels: dict[str, Any], words: str) -> None:
+def test_what_a_policy_looks_at_has_to_be_sent(
+    who: Any, codec: Any, labels: dict[str, Any], words: str
+) -> None:
     process = DecisionProcess(scheduler_of(who), codec)
     with pytest.raises(ProtocolError, match=re.escape(f"job 'w!a' at 0 s: {words}")):
         process.answer(codec.encode_events(0.0, [BEGIN, job("w!a", 1, **labels)]))
@@ -225,7 +228,7 @@ def test_other_texts_of_a_workload_are_passed_over(text: str) -> None:
     assert changed != message
     (event,) = codec.decode_events(changed).events
     assert isinstance(event, m.JobSubmitted)
-    assert event.labels == m.NO_LABELS
+    assert event.labels == NO_LABELS
 
 
 ENDS = m.JobCompleted(0.0, "w!a", "COMPLETED_SUCCESSFULLY")
