@@ -114,6 +114,22 @@ def test_the_command_decides_in_another_process(arguments: Sequence[str]) -> Non
     assert run.start_time.equals(simulate(jobs, 1152, "lxf").start_time)
 
 
+def test_slurm_decides_by_its_configuration(tmp_path: Path) -> None:
+    jobs = gs.synthesise("M3", jobs=60, seed=8, load_scale=1.3)
+    conf = tmp_path / "slurm.conf"
+    lines = [
+        "SchedulerParameters=bf_interval=60,bf_window=2880",
+        "NodeName=n[1-2] CPUs=4",
+        "PriorityType=priority/basic",
+    ]
+    conf.write_text("\n".join([*lines, "PartitionName=batch Nodes=ALL Default=YES"]))
+    command = f"{sys.executable} -m gridsched decide slurm --slurm-conf {conf} --batsim 4 --socket {{socket}}"
+    run = simulate(jobs, 1152, External(command=command, log=str(tmp_path / "log")))
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, 1152, gs.read_slurm_site(conf).scheduler).start_time)
+    assert "nodes and partitions" in (tmp_path / "log").read_text()
+
+
 # --- by hand --------------------------------------------------------------------------------------
 
 CODEC = Batsim4()
@@ -278,6 +294,9 @@ def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
         (["central"], "central cannot decide while jobs run"),
         (["esay"], "did you mean easy"),
         (["slurm", "--order", "lxf"], "--order: slurm is no local policy"),
+        (["easy", "--slurm-version", "24.05"], "easy is not slurm; name slurm"),
+        (["slurm", "--slurm-version", "24.05"], "give the configuration too, with --slurm-conf"),
+        (["easy", "--slurm-conf", "slurm.conf"], "easy is not slurm; name slurm"),
         (["easy", "--order", "nonsense"], "order is 'nonsense'"),
     ],
 )
