@@ -6,8 +6,10 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.options import add_command, add_handshake, completed, policy_names, positive_integer
+import gridsched as gs
+from gridsched.cli.options import add_command, add_handshake, completed, path, policy_names, positive_integer
 from gridsched.cli.printing import facts_table, print_blocks
+from gridsched.cli.sites import add_slurm_version
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def add(commands: Any) -> None:
         "gridsched decide easy --batsim 4 --socket tcp://*:28000",
         "gridsched decide easy --order lxf --batsim 5",
         "gridsched decide mine.py:Mine --batsim 5",
+        "gridsched decide slurm --slurm-conf slurm.conf --batsim 4",
     )
     policy = parser.add_argument(
         "policy",
@@ -57,6 +60,13 @@ def add(commands: Any) -> None:
         default="doubling",
         help="how the expected end of a job that exceeds its walltime is moved (default: doubling)",
     )
+    parser.add_argument(
+        "--slurm-conf",
+        type=path,
+        metavar="FILE",
+        help="parameters of slurm; jobs run on the hosts of the simulator, not on nodes of this file",
+    )
+    add_slurm_version(parser)
     parts = parser.add_argument_group("parts of a local policy that are not as its name says")
     parts.add_argument("--order", metavar="NAME", help="queue order, such as lxf, or FILE.py:FUNCTION")
     parts.add_argument(
@@ -74,27 +84,35 @@ def _decide(options: argparse.Namespace) -> None:
     from gridsched.protocols.batsim5 import Batsim5
     from gridsched.systems.deciding import DecisionProcess
 
-    scheduler = _scheduler(options)
+    scheduler, facts = _scheduler(options)
     # what cannot decide is refused before a simulator waits for it
     scheduler.online(1, Conventions(options.overrun))
     codec = Batsim4() if options.batsim == 4 else Batsim5()
     handshake = options.handshake if options.batsim == 5 else None
     process = DecisionProcess(scheduler, codec, Conventions(options.overrun), handshake=handshake)
     print(f"{scheduler.label} answers {codec.name} on {options.socket}", flush=True)
+    if facts:
+        print_blocks(facts_table(facts))
     answer_all(options.socket, process.answer, lambda: not process.ended, timeout=options.timeout)
     print_blocks(facts_table([(name, f"{count:,}") for name, count in process.counts.items()]))
 
 
-def _scheduler(options: argparse.Namespace) -> Scheduler:
-    """The scheduler of the options."""
+def _scheduler(options: argparse.Namespace) -> tuple[Scheduler, list[tuple[str, str]]]:
+    """The scheduler of the options, and what is to be said of it."""
     from gridsched.policies.local import named_policy
     from gridsched.policies.scores import SCORE
     from gridsched.systems.registry import scheduler_of
 
     given = {name: getattr(options, name) for name in _PARTS if getattr(options, name) is not None}
     scheduler = scheduler_of(options.policy)
+    if scheduler.system != "slurm" and (options.slurm_conf or options.slurm_version):
+        raise ConfigurationError(f"--slurm-conf, --slurm-version: {options.policy} is not slurm; name slurm")
+    if options.slurm_conf:
+        return _configured(options)
+    if options.slurm_version:
+        raise ConfigurationError("--slurm-version: give the configuration too, with --slurm-conf")
     if not given:
-        return scheduler
+        return scheduler, []
     if scheduler.system != "local":
         name = next(iter(given)).replace("_", "-")
         raise ConfigurationError(f"--{name}: {options.policy} is no local policy; name one, such as easy")
@@ -102,4 +120,13 @@ def _scheduler(options: argparse.Namespace) -> Scheduler:
         if ".py:" in given.get(name, ""):
             given[name] = SCORE.load(given[name])
     policy = replace(named_policy(options.policy), name="", **given)
-    return scheduler_of(policy)
+    return scheduler_of(policy), []
+
+
+def _configured(options: argparse.Namespace) -> tuple[Scheduler, list[tuple[str, str]]]:
+    """Slurm with the parameters of a file, and what of the file is not used."""
+    from gridsched.systems.registry import scheduler_of
+
+    site = gs.read_slurm_site(options.slurm_conf, version=options.slurm_version)
+    left = ", ".join([*(["nodes and partitions"] if site.cluster else []), *site.not_modelled])
+    return scheduler_of(site.scheduler), [("not used of slurm.conf", left)] if left else []

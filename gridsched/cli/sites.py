@@ -39,6 +39,11 @@ def add_site_file(group: Any) -> None:
         help="the nodes and partitions of this slurm.conf, unless others are given, and its Slurm under "
         "compare and explain; or the output of scontrol show config, which has no nodes",
     )
+    add_slurm_version(group)
+
+
+def add_slurm_version(group: Any) -> None:
+    """The release of Slurm."""
     group.add_argument(
         "--slurm-version",
         metavar="RELEASE",

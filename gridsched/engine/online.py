@@ -42,12 +42,6 @@ def _room_to_run(processors: int) -> dict[str, Any]:
     return {name: made[name] for name in ("events", "blocks", "runs")}
 
 
-def take_over(larger: Any, c: Any) -> None:
-    """Copy a cluster into one that has room for more jobs."""
-    for mine, its in zip(larger, c, strict=True):
-        mine[: len(its)] = its
-
-
 @inline
 def _first_of_ends(c: Any, j: int, now: int) -> None:
     """Let a running job be the first that ends."""

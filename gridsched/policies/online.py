@@ -108,8 +108,8 @@ class OnlinePolicy(Online):
         conventions = conventions or Conventions()
         if conventions.passes != "instant":
             raise ConfigurationError(
-                f"policy {policy.name!r} cannot decide while jobs run: passes are {conventions.passes!r}, and "
-                "there is one for all events of an instant"
+                f"policy {policy.name!r} cannot decide while jobs run: passes are {conventions.passes!r}, "
+                "and there is one for all events of an instant"
             )
         self._prediction, self._processors = policy.prediction, processors
         self._order = order_score(policy.order, "order")
@@ -140,16 +140,18 @@ class OnlinePolicy(Online):
         changing = self._options.changing
         self._score = scores.SCORE.compile(self._order if changing else scores.largest_expansion_factor)
         self._jobs = 0
+        self._cluster: Any = ()
+        self._pinned: Any = None
         self._make_room(_FIRST_ROOM)
 
-    def _make_room(self, jobs: int, before: Any = None) -> None:
-        """Make arrays for so many jobs, with what those before have."""
-        allocate = online.allocate_predicting if self._recent else online.allocate
-        self._cluster = allocate(self._processors, jobs)
-        self._pinned = pinned(self._cluster, None if before is None else self._pinned)
+    def _make_room(self, jobs: int) -> None:
+        """Let there be room for so many jobs."""
+        allocate: Any = online.allocate_predicting if self._recent else online.allocate
+        larger = allocate(self._processors, jobs)
+        for mine, its in zip(larger, self._cluster, strict=False):
+            mine[: len(its)] = its
+        self._cluster, self._pinned = larger, pinned(larger, self._pinned)
         self._started = np.empty(jobs, np.int64)
-        if before is not None:
-            online.take_over(self._cluster, before)
 
     def decide(self, now: int, submitted: Sequence[NewJob], ended: Sequence[int]) -> Decided:
         """What to do now, see `Online`."""
@@ -168,7 +170,7 @@ class OnlinePolicy(Online):
         """Write down what is known of new jobs."""
         first, self._jobs = self._jobs, self._jobs + len(submitted)
         if self._jobs > len(self._cluster.jobs):
-            self._make_room(2 * self._jobs, self._cluster)
+            self._make_room(2 * self._jobs)
         c = self._cluster
         for j, job in enumerate(submitted, first):
             c.jobs[j] = (job.submit_time, online.NEVER, self._estimate(job), job.processors)

@@ -17,6 +17,7 @@ from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.wire import Direction, JsonCodec, Strict
+from gridsched.traces.batsim import Labels
 
 NAME = "batsim-4"
 
@@ -364,7 +365,7 @@ def _read_submitted(w: _Submitted) -> m.JobSubmitted:
     run = None
     if isinstance(profile, _Profile) and isinstance(profile.delay, float):
         run = profile.delay
-    labels = m.Labels(job.user, job.group, job.executable, job.queue, job.partition)
+    labels = Labels(job.user, job.group, job.executable, job.queue, job.partition)
     return m.JobSubmitted(w.timestamp, w.data.job_id, job.res, limit, submit, job.profile, run, labels)
 
 

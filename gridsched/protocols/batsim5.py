@@ -26,6 +26,7 @@ from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.wire import Direction, JsonCodec, Strict, workload_of
+from gridsched.traces.batsim import NO_LABELS, labels_in
 
 NAME = "batsim-5"
 
@@ -424,7 +425,7 @@ def _delay(name: str, run_time: float) -> _Profile:
 
 def _submitted(e: m.JobSubmitted) -> _Submitted:
     name = workload_of(e.job_id) + e.profile
-    labels = "" if e.labels is m.NO_LABELS else msgspec.json.encode(e.labels).decode()
+    labels = "" if e.labels is NO_LABELS else msgspec.json.encode(e.labels).decode()
     job = _Job(e.hosts, -1.0 if e.walltime is None else e.walltime, labels, profile_id=name)
     profile = UNSET if e.run_time is None else _delay(name, e.run_time)
     return _Submitted(e.timestamp, _Submission(e.job_id, job, e.submit_time, profile))
@@ -495,16 +496,8 @@ def _read_submitted(w: _Submitted) -> m.JobSubmitted:
         w.event.submission_time,
         job.profile_id.removeprefix(workload_of(w.event.job_id)),
         run,
-        _labels(job.extra_data),
+        labels_in(job.extra_data),
     )
-
-
-def _labels(text: str) -> m.Labels:
-    """What the workload says of a job besides, where that is an object as its documentation recommends."""
-    try:
-        return msgspec.json.decode(text, type=m.Labels) if text else m.NO_LABELS
-    except msgspec.DecodeError:
-        return m.NO_LABELS
 
 
 def _read_killed(w: _Killed) -> m.JobsKilled:

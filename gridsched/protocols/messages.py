@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
+
+from gridsched.traces.batsim import NO_LABELS, Labels
 
 FinalState = Literal[
     "COMPLETED_SUCCESSFULLY",
@@ -60,27 +62,11 @@ class SimulationEnds(Event, frozen=True):
     """Last event: all jobs have ended or been rejected, and no call is outstanding."""
 
 
-class Labels(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a workload says of a job besides: Batsim forwards it as it is written there.
-
-    `gridsched serve` writes numbers as in SWF, -1 for a job of which a log does not know it.
-    """
-
-    user: Any = UNSET
-    group: Any = UNSET
-    executable: Any = UNSET
-    queue: Any = UNSET
-    partition: Any = UNSET
-
-
-NO_LABELS = Labels()
-
-
 class JobSubmitted(Event, frozen=True):
     """A job waits: how many hosts it asks for, and its walltime (None for no limit).
 
     `profile` is the name of what it runs, without that of the workload; `run_time` is how long that is,
-    where it is sent.
+    where it is sent. Labels that a log does not know of a job are -1 there, as in SWF.
     """
 
     job_id: str

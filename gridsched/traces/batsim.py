@@ -33,12 +33,42 @@ _LATEST = 2**53
 """Seconds from which on a float does not tell one from the next."""
 
 
-class _Job(Struct, frozen=True, gc=False):
+_NAMED = ("user", "group", "queue", "partition")
+"""Labels that become columns; `executable` is the profile."""
+
+
+class Labels(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a workload may say of a job besides: numbers or texts in fields of the job, or in `extra_data`.
+
+    Batsim does not look at them, and forwards them to decision processes: in version 4 all fields of a job,
+    in version 5 `extra_data`, a text that is an object of JSON by recommendation.
+    """
+
+    user: Any = UNSET
+    group: Any = UNSET
+    executable: Any = UNSET
+    queue: Any = UNSET
+    partition: Any = UNSET
+
+
+NO_LABELS = Labels()
+
+
+def labels_in(extra_data: str) -> Labels:
+    """Labels in `extra_data`; none where it is no object."""
+    try:
+        return msgspec.json.decode(extra_data, type=Labels) if extra_data else NO_LABELS
+    except msgspec.DecodeError:
+        return NO_LABELS
+
+
+class _Job(Labels, frozen=True, gc=False, kw_only=True):
     id: str | int
     subtime: float
     res: int
     profile: str | int
     walltime: float | None = None
+    extra_data: Any = ""
 
 
 class _Profile(Struct, frozen=True, gc=False):
@@ -63,7 +93,8 @@ class BatsimLog:
         The jobs in order of submission. The number of a job is its place in the file, from 1 on; the column
         `executable` has the number of its profile.
     names : mapping of str to sequence of str
-        ``job``: identifiers, in the order of the file; ``executable``: names of profiles by their numbers.
+        ``job``: identifiers, in the order of the file; ``executable``: names of profiles by their numbers;
+        ``user``, ``group``, ``queue`` and ``partition`` by their numbers, where these are texts.
     """
 
     workload: Workload
@@ -127,22 +158,52 @@ def read_batsim(
         if wrong.any():
             raise TraceError(f"{file}: $.jobs[{int(np.argmax(wrong))}]: its {column} is too large")
     order = np.argsort(times["submit_time"], kind="stable")
+    labels, names, unusable = _labels(found.jobs)
     fractions = np.any([values % 1 > 0 for values in times.values()], axis=0)
     columns: dict[str, Any] = {
         **{column: np.ceil(values).astype(np.int64)[order] for column, values in times.items()},
+        **{column: np.array(values, np.int64)[order] for column, values in labels.items()},
         "job_number": order + 1,
         "requested_processors": np.array([job.res for job in found.jobs], np.int64)[order],
         "executable": np.array(numbers, np.int64)[order],
         "status": np.array([int(kinds[number].ret == 0) for number in numbers], np.int64)[order],
     }
+    repaired = {
+        "times rounded up to whole seconds": int(fractions.sum()),
+        "users, groups, queues and partitions that are neither numbers nor texts": unusable,
+    }
     workload = Workload(
         name=name or file.name.partition(".")[0],
         processors_available=found.nb_res if found.nb_res > 0 else None,
         checksum=hashlib.sha256(content).hexdigest(),
-        repaired={"times rounded up to whole seconds": int(fractions.sum())} if fractions.any() else {},
+        repaired={what: count for what, count in repaired.items() if count},
         **columns,
     )
-    return BatsimLog(workload, {"job": [str(job.id) for job in found.jobs], "executable": list(profiles)})
+    names |= {"job": [str(job.id) for job in found.jobs], "executable": list(profiles)}
+    return BatsimLog(workload, names)
+
+
+def _labels(jobs: Sequence[_Job]) -> tuple[dict[str, list[int]], dict[str, Sequence[str]], int]:
+    """Columns of labels, names by number where these are texts, and how many labels are something else."""
+    columns: dict[str, list[int]] = {}
+    names: dict[str, Sequence[str]] = {}
+    unusable = 0
+    extra = [labels_in(job.extra_data) if isinstance(job.extra_data, str) else NO_LABELS for job in jobs]
+    for column in _NAMED:
+        said = [getattr(job, column) for job in jobs]
+        said = [getattr(extra[k], column) if each is UNSET else each for k, each in enumerate(said)]
+        known = [isinstance(each, str) or (type(each) is int and each >= 0) for each in said]
+        unusable += sum(
+            not good and each not in (UNSET, None, UNKNOWN) for each, good in zip(said, known, strict=True)
+        )
+        if any(isinstance(each, str) for each in said):
+            number = {
+                text: k for k, text in enumerate(dict.fromkeys(str(said[k]) for k in np.flatnonzero(known)))
+            }
+            names[column] = list(number)
+            said = [number.get(str(each)) for each in said]
+        columns[column] = [each if good else UNKNOWN for each, good in zip(said, known, strict=True)]
+    return columns, names, unusable
 
 
 def _walltime(job: _Job) -> float:

@@ -26,6 +26,7 @@ from gridsched.simulation import simulate
 from gridsched.systems.custom.external import CODECS, External
 from gridsched.systems.deciding import DecisionProcess
 from gridsched.systems.registry import scheduler_of
+from gridsched.traces.batsim import NO_LABELS, Labels
 from tests.systems.custom.schedulers import Easy
 
 PROTOCOLS = ("batsim-4", "batsim-5")
@@ -113,6 +114,22 @@ def test_the_command_decides_in_another_process(arguments: Sequence[str]) -> Non
     assert run.start_time.equals(simulate(jobs, 1152, "lxf").start_time)
 
 
+def test_slurm_decides_by_its_configuration(tmp_path: Path) -> None:
+    jobs = gs.synthesise("M3", jobs=60, seed=8, load_scale=1.3)
+    conf = tmp_path / "slurm.conf"
+    lines = [
+        "SchedulerParameters=bf_interval=60,bf_window=2880",
+        "NodeName=n[1-2] CPUs=4",
+        "PriorityType=priority/basic",
+    ]
+    conf.write_text("\n".join([*lines, "PartitionName=batch Nodes=ALL Default=YES"]))
+    command = f"{sys.executable} -m gridsched decide slurm --slurm-conf {conf} --batsim 4 --socket {{socket}}"
+    run = simulate(jobs, 1152, External(command=command, log=str(tmp_path / "log")))
+    gs.verify(run)
+    assert run.start_time.equals(simulate(jobs, 1152, gs.read_slurm_site(conf).scheduler).start_time)
+    assert "nodes and partitions" in (tmp_path / "log").read_text()
+
+
 # --- by hand --------------------------------------------------------------------------------------
 
 CODEC = Batsim4()
@@ -123,7 +140,7 @@ def job(
     name: str, hosts: int, walltime: float | None = 60.0, time: float = 0.0, **labels: Any
 ) -> m.JobSubmitted:
     """A job that is submitted."""
-    return m.JobSubmitted(time, name, hosts, walltime, time, labels=m.Labels(**labels))
+    return m.JobSubmitted(time, name, hosts, walltime, time, labels=Labels(**labels))
 
 
 def told(process: DecisionProcess, now: float, *events: m.Event) -> tuple[m.Decision, ...]:
@@ -195,7 +212,9 @@ ACTUAL = LocalPolicy(backfilling="easy", prediction="actual")
         (ACTUAL, Batsim4(), {}, "delay of its profile is not sent"),
     ],
 )
-def test_what_a_policy_looks_at_has_to_be_sent(who: Any, codec: Any, labels: dict[str, Any], words: str) -> None:
+def test_what_a_policy_looks_at_has_to_be_sent(
+    who: Any, codec: Any, labels: dict[str, Any], words: str
+) -> None:
     process = DecisionProcess(scheduler_of(who), codec)
     with pytest.raises(ProtocolError, match=re.escape(f"job 'w!a' at 0 s: {words}")):
         process.answer(codec.encode_events(0.0, [BEGIN, job("w!a", 1, **labels)]))
@@ -225,7 +244,7 @@ def test_other_texts_of_a_workload_are_passed_over(text: str) -> None:
     assert changed != message
     (event,) = codec.decode_events(changed).events
     assert isinstance(event, m.JobSubmitted)
-    assert event.labels == m.NO_LABELS
+    assert event.labels == NO_LABELS
 
 
 ENDS = m.JobCompleted(0.0, "w!a", "COMPLETED_SUCCESSFULLY")
@@ -275,6 +294,9 @@ def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
         (["central"], "central cannot decide while jobs run"),
         (["esay"], "did you mean easy"),
         (["slurm", "--order", "lxf"], "--order: slurm is no local policy"),
+        (["easy", "--slurm-version", "24.05"], "easy is not slurm; name slurm"),
+        (["slurm", "--slurm-version", "24.05"], "give the configuration too, with --slurm-conf"),
+        (["easy", "--slurm-conf", "slurm.conf"], "easy is not slurm; name slurm"),
         (["easy", "--order", "nonsense"], "order is 'nonsense'"),
     ],
 )

@@ -27,6 +27,7 @@ from gridsched.protocols.hosts import read_hosts, write_hosts
 from gridsched.protocols.messages import Codec, Decision, Event
 from gridsched.results import Variable
 from gridsched.systems.custom.simulator import Simulator
+from gridsched.traces.batsim import Labels
 from gridsched.workloads.table import UNKNOWN, Workload
 
 WORKLOAD = "w0"
@@ -156,11 +157,11 @@ def hosts_of(cluster: Cluster) -> tuple[list[str], int]:
     return cluster.node_names, cores.pop()
 
 
-def _labels_of(workload: Workload) -> list[m.Labels]:
+def _labels_of(workload: Workload) -> list[Labels]:
     """What the protocol has no words for and schedulers of real machines know, of each job."""
-    columns = [np.asarray(getattr(workload, name), np.int64) for name in m.Labels.__struct_fields__]
+    columns = [np.asarray(getattr(workload, name), np.int64) for name in Labels.__struct_fields__]
     known = [each.tolist() if (each != UNKNOWN).any() else [UNSET] * len(each) for each in columns]
-    return [m.Labels(*each) for each in zip(*known, strict=True)]
+    return [Labels(*each) for each in zip(*known, strict=True)]
 
 
 class Session:
