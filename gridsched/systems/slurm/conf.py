@@ -528,8 +528,8 @@ def _partition_of(
     names = list(dict.fromkeys(node for each in listed for node in sets.get(each, [each])))
     if listed and not names:
         raise ConfigurationError(
-            f"{where}: partition {name}: no node is in the NodeSet {listed[0]}; correct its line, or leave the "
-            "partition out"
+            f"{where}: partition {name}: no node is in the NodeSet {listed[0]}; correct its line, or "
+            "leave the partition out"
         )
     unknown = [each for each in names if each not in nodes]
     if unknown:
