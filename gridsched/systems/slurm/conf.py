@@ -526,6 +526,11 @@ def _partition_of(
     wanted = line.get("nodes", "ALL")
     listed = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
     names = list(dict.fromkeys(node for each in listed for node in sets.get(each, [each])))
+    if listed and not names:
+        raise ConfigurationError(
+            f"{where}: partition {name}: no node is in the NodeSet {listed[0]}; correct its line, or "
+            "leave the partition out"
+        )
     unknown = [each for each in names if each not in nodes]
     if unknown:
         raise ConfigurationError(

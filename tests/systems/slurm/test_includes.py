@@ -60,6 +60,10 @@ def test_changes_reach_included_partitions(tmp_path: Path) -> None:
         ({"nodes": "NodeName=n1 Wieght=2"}, "nodes.conf:1: unknown key wieght of a node"),
         ({"lab/partitions": "PartitionName=a Nodes=m"}, "partitions.conf:1: partition a names node m, which"),
         ({"lab/partitions": "NodeSet=a Featrue=b"}, "partitions.conf:1: unknown key featrue of a node set"),
+        (
+            {"lab/partitions": "NodeSet=a Feature=b\nPartitionName=p Nodes=a"},
+            "partitions.conf:2: partition p: no node is in the NodeSet a; correct its line",
+        ),
     ],
 )
 def test_mistakes_name_the_included_file(tmp_path: Path, files: dict[str, str], message: str) -> None:
