@@ -7,7 +7,7 @@ their intervals come from blocks of consecutive jobs, see `gridsched.inference`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -389,11 +389,7 @@ def _beside_the_log(
 
     Differences are those from the reference, by default the first scheme.
     """
-    waits: dict[str, Floats] = {}
-    slowdowns: dict[str, Floats] = {}
-    shares: dict[str, float] = {}
-    memory: dict[str, float] = {}
-    fates: dict[str, list[int]] = {name: [] for name in FATES}
+    found: dict[str, _Measured] = {}
     shared: dict[str, Any] = {}
     share: dict[str, Any] = {}
     own: dict[str, Any] = {}
@@ -406,49 +402,49 @@ def _beside_the_log(
         of_run = {key: value for key, value in run.attrs.items() if key not in _PER_RUN}
         # what is not the same in all runs says nothing of all of them
         shared = (
-            of_run if not waits else {key: shared[key] for key in shared if shared[key] == of_run.get(key)}
+            of_run if not found else {key: shared[key] for key in shared if shared[key] == of_run.get(key)}
         )
-        if not waits:
+        if not found:
             history = recorded_run(run, workload)
             if history is not None:
-                for fate, counts in fates.items():
-                    counts.append(int(left.sum()) if fate == "jobs_gave_up" else 0)
                 same = processors == workload.processors_available
-                _measure(RECORDED, history, waits, slowdowns, shares, used=same or not _is_known(workload))
-                memory[RECORDED] = relaxations(history)
+                found[RECORDED] = _measured(
+                    history,
+                    {**dict.fromkeys(FATES, 0), "jobs_gave_up": int(left.sum())},
+                    used=same or not _is_known(workload),
+                )
                 share = {"recorded_share": history.attrs["recorded_share"]}
-        _measure(name, run, waits, slowdowns, shares)
-        memory[name] = relaxations(run)
-        for fate, count in fates_of(run).items():
-            fates[fate].append(count)
+        found[name] = _measured(run, fates_of(run))
         own |= {f"{name}: {key}": count for key, count in of_run.items() if key.startswith("rejected: ")}
     report("comparing")
     measured = np.arange(len(workload)) >= int(warm_up * len(workload))
-    values = {"wait_time": np.stack([*waits.values()]), "bounded_slowdown": np.stack([*slowdowns.values()])}
+    values = {name: np.stack([getattr(each, name) for each in found.values()]) for name in _SHOWN}
     # Only jobs that every scheme ran can be compared.
     measured &= ~np.isnan(values["wait_time"]).any(axis=0)
     values = {name: matrix[:, measured] for name, matrix in values.items()}
     jobs = workload.select(measured)
-    schemes = [*waits]
+    schemes = [*found]
     base = 0 if reference is None else schemes.index(reference)
     simulated = np.array([scheme != RECORDED for scheme in schemes])
-    variables = _of_schemes(values, np.array([*memory.values()]), base, simulated)
-    if RECORDED in waits:
+    memory = np.array([each.memory for each in found.values()])
+    variables = _of_schemes(values, memory, base, simulated)
+    if RECORDED in found:
         beside = [explained(row, values["wait_time"][0]) for row in values["wait_time"][1:]]
         for name, text in EXPLAINED.items():
             numbers = [getattr(each, name) for each in (UNKNOWN, *beside)]
             variables[f"explained_{name}"] = ("scheme", numbers, {"long_name": text, "units": "1"})
     variables["utilisation"] = (
         "scheme",
-        np.array([*shares.values()]),
+        np.array([each.utilisation for each in found.values()]),
         {"long_name": "share of the processors allocated to jobs", "units": "1"},
     )
-    for fate, counts in fates.items():
-        variables[fate] = ("scheme", np.array(counts), {"long_name": FATES[fate], "units": "1"})
+    for fate, text in FATES.items():
+        counts = np.array([each.fates[fate] for each in found.values()])
+        variables[fate] = ("scheme", counts, {"long_name": text, "units": "1"})
     coordinates: dict[str, Any] = {"scheme": schemes, "quantile": [*QUANTILES]}
     for kind in _DIMENSIONS:
-        found, by_name = _of_names(kind, jobs, values["wait_time"], (names or {}).get(kind, ()), base)
-        coordinates[kind] = found
+        labels, by_name = _of_names(kind, jobs, values["wait_time"], (names or {}).get(kind, ()), base)
+        coordinates[kind] = labels
         variables |= by_name
     attributes = {
         **shared,
@@ -538,23 +534,17 @@ def what_each_changes(
     movable = not any(event.node != "*" for event in cluster.events)
     names = [name for name in aspects_of(workload, cluster) if name != "nodes" or movable]
     left = never_ran(workload)
-    waits: dict[str, Floats] = {}
-    slowdowns: dict[str, Floats] = {}
-    shares: dict[str, float] = {}
-    fates: dict[str, list[int]] = {name: [] for name in FATES}
-    for name in (EVERYTHING, *names):
+    found: list[_Measured] = []
+    wait, slowdown = np.full((2, 1 + len(names), len(workload)), np.nan)
+    for row, name in enumerate((EVERYTHING, *names)):
         report(f"simulating {chosen.name}" + (f" without {name}" if name != EVERYTHING else ""))
         jobs, where = without(workload, cluster, [] if name == EVERYTHING else [name])
         run = simulate(jobs, where, chosen, estimates=estimates, kill=kill, overrun=overrun, passes=passes)
         verify(run)
-        _measure(name, run, waits, slowdowns, shares)
-        for key in (waits, slowdowns):
-            there = np.full(len(workload), np.nan)
-            there[np.isin(workload.job_number, jobs.job_number)] = key[name]
-            key[name] = np.where(left, np.nan, there)
-        for fate, count in fates_of(run).items():
-            fates[fate].append(count)
-    wait, slowdown = np.stack([*waits.values()]), np.stack([*slowdowns.values()])
+        found.append(_measured(run, fates_of(run)))
+        there = np.isin(workload.job_number, jobs.job_number)
+        wait[row, there], slowdown[row, there] = found[-1].wait_time, found[-1].bounded_slowdown
+    wait[:, left] = np.nan
     measured = (np.arange(len(workload)) >= int(warm_up * len(workload))) & ~np.isnan(wait).any(axis=0)
     wait, slowdown = wait[:, measured], slowdown[:, measured]
     means = _mean(wait)
@@ -564,8 +554,12 @@ def what_each_changes(
         "wait_time_difference": (means - means[0], "mean wait time less that with everything", "s"),
         "wait_time_95": (tail, "wait time, 95% quantile", "s"),
         "bounded_slowdown_mean": (_mean(slowdown), "mean bounded slowdown", "1"),
-        "utilisation": (np.array([*shares.values()]), "share of the processors allocated to jobs", "1"),
-        **{name: (np.array(counts), FATES[name], "1") for name, counts in fates.items()},
+        "utilisation": (
+            np.array([each.utilisation for each in found]),
+            "share of the processors allocated to jobs",
+            "1",
+        ),
+        **{fate: (np.array([each.fates[fate] for each in found]), text, "1") for fate, text in FATES.items()},
     }
     return xr.Dataset(
         {
@@ -601,20 +595,23 @@ def _is_known(workload: Workload) -> bool:
     return workload.processors_available is not None
 
 
-def _measure(
-    name: str,
-    run: xr.Dataset,
-    waits: dict[str, Floats],
-    slowdowns: dict[str, Floats],
-    shares: dict[str, float],
-    *,
-    used: bool = True,
-) -> None:
-    """Keep the metrics of a run; jobs that ran on another cluster used no share of this one."""
+@dataclass(frozen=True)
+class _Measured:
+    """What is measured of one run: two metrics of each job, and of all of it the rest."""
+
+    wait_time: Floats
+    bounded_slowdown: Floats
+    utilisation: float
+    memory: float
+    fates: Mapping[str, int]
+
+
+def _measured(run: xr.Dataset, fates: Mapping[str, int], *, used: bool = True) -> _Measured:
+    """Measure a run; jobs that ran on another cluster used no share of this one."""
     # as logs do, from submission, not from when a job could have started first
     metrics = job_metrics(run.drop_vars("eligible_time", errors="ignore"))
-    waits[name], slowdowns[name] = metrics["wait_time"], metrics["bounded_slowdown"]
-    shares[name] = utilisation(run) if used else np.nan
+    share = utilisation(run) if used else np.nan
+    return _Measured(metrics["wait_time"], metrics["bounded_slowdown"], share, relaxations(run), fates)
 
 
 def _of_schemes(

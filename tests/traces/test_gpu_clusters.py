@@ -103,21 +103,68 @@ def test_a_pod_in_the_columns_of_a_workload(tmp_path: Path) -> None:
         "requested_gpus": [1],
         "gpu_share": [-1],
     }
-    assert not workload.repaired
+    assert (workload.status.tolist(), workload.repaired) == ([1], {})
 
 
 @pytest.mark.parametrize(
-    ("number", "milli", "whole", "share"),
-    [(0, 0, -1, -1), (1, 1000, 1, -1), (1, 460, -1, 460), (8, 1000, 8, -1)],
+    ("changes", "fields"),
+    [
+        ([{"num_gpu": 0, "gpu_milli": 0}], {"requested_gpus": [-1], "gpu_share": [-1]}),
+        ([{"num_gpu": 1, "gpu_milli": 460}], {"requested_gpus": [-1], "gpu_share": [460]}),
+        ([{"num_gpu": 8, "gpu_milli": 1000}], {"requested_gpus": [8], "gpu_share": [-1]}),
+        (
+            [{"cpu_milli": 0, "memory_mib": 0}, {}],
+            {
+                "requested_processors": [100, 12000],
+                "requested_memory": [-1, 1398],
+                "repaired": {"asked for no CPU, taken as 100 thousandths of a core": 1},
+            },
+        ),
+        ([{"gpu_spec": models} for models in ("T4|A10", "", "A10|T4", "P100")], {"partition": [1, 0, 1, 2]}),
+        ([{"creation_time": 105}, {}], {"submit_time": [100, 105], "job_number": [2, 1]}),
+        ([{"pod_phase": "Failed"}], {"status": [0], "run_time": [60], "repaired": {}}),
+        (
+            [{"pod_phase": "Running"}],
+            {
+                "status": [-1],
+                "run_time": [60],
+                "repaired": {"still running when the trace ended, run time up to then": 1},
+            },
+        ),
+        (
+            [{"pod_phase": "Pending", "scheduled_time": ""}],
+            {
+                "status": [5],
+                "run_time": [60],
+                "repaired": {"never scheduled, run time is how long it waited": 1},
+            },
+        ),
+    ],
 )
-def test_whole_gpus_or_a_share_of_one(
-    number: int, milli: int, whole: int, share: int, tmp_path: Path
+def test_what_pods_ask_for_and_how_they_ended(
+    changes: list[dict[str, object]], fields: dict[str, object], tmp_path: Path
 ) -> None:
-    assert_fields(
-        pods(tmp_path, {"num_gpu": number, "gpu_milli": milli}).workload,
-        requested_gpus=[whole],
-        gpu_share=[share],
+    assert_fields(pods(tmp_path, *changes).workload, **fields)
+
+
+def test_names_come_in_the_order_of_numbers(tmp_path: Path) -> None:
+    log = pods(
+        tmp_path,
+        {"name": "late", "creation_time": 105, "gpu_spec": "T4|A10"},
+        {"name": "early", "gpu_spec": ""},
+        {"name": "last", "creation_time": 110, "gpu_spec": "P100"},
     )
+    assert log.identifiers == ("early", "late", "last")
+    assert log.names["partition"] == ("", "A10|T4", "P100")
+
+
+def test_run_times_from_where_pods_were_scheduled(tmp_path: Path) -> None:
+    workload = pods(
+        tmp_path, {}, {"pod_phase": "Pending", "scheduled_time": ""}, run_from="scheduled"
+    ).workload
+    assert_fields(workload, wait_time=[10], run_time=[50], left_out={"never scheduled": 1})
+    with pytest.raises(ConfigurationError, match="run_from is 'deletion'"):
+        pods(tmp_path, {}, run_from="deletion")
 
 
 @pytest.mark.parametrize(("number", "milli"), [(0, 500), (1, 0), (1, 1001), (2, 500)])
@@ -144,57 +191,6 @@ def test_a_pod_as_large_as_a_node_runs_on_it(tmp_path: Path) -> None:
     workload = pods(tmp_path, {"cpu_milli": 16000, "memory_mib": 122880}).workload
     run = gs.simulate(workload, gs.Cluster(processors=16000, nodes=nodes), "fcfs")
     assert run["start_time"].values.tolist() == [100]
-
-
-def test_a_pod_without_memory_or_cpu(tmp_path: Path) -> None:
-    workload = pods(tmp_path, {"cpu_milli": 0, "memory_mib": 0}, {}).workload
-    assert_fields(
-        workload,
-        requested_processors=[100, 12000],
-        repaired={"asked for no CPU, taken as 100 thousandths of a core": 1},
-    )
-    assert workload.requested_memory[0] == -1
-
-
-def test_sets_of_models_are_partitions(tmp_path: Path) -> None:
-    log = pods(tmp_path, *({"gpu_spec": text} for text in ("T4|A10", "", "A10|T4", "P100")))
-    assert log.workload.partition.tolist() == [1, 0, 1, 2]
-    assert log.names["partition"] == ("", "A10|T4", "P100")
-
-
-@pytest.mark.parametrize(
-    ("phase", "scheduled", "status", "said"),
-    [
-        ("Succeeded", 110, 1, None),
-        ("Failed", 110, 0, None),
-        ("Running", 110, -1, "still running when the trace ended, run time up to then"),
-        ("Pending", "", 5, "never scheduled, run time is how long it waited"),
-    ],
-)
-def test_how_a_pod_ended(
-    phase: str, scheduled: object, status: int, said: str | None, tmp_path: Path
-) -> None:
-    assert_fields(
-        pods(tmp_path, {"pod_phase": phase, "scheduled_time": scheduled}).workload,
-        status=[status],
-        run_time=[60],
-        repaired={said: 1} if said else {},
-    )
-
-
-def test_run_times_from_where_pods_were_scheduled(tmp_path: Path) -> None:
-    workload = pods(
-        tmp_path, {}, {"pod_phase": "Pending", "scheduled_time": ""}, run_from="scheduled"
-    ).workload
-    assert_fields(workload, wait_time=[10], run_time=[50], left_out={"never scheduled": 1})
-    with pytest.raises(ConfigurationError, match="run_from is 'deletion'"):
-        pods(tmp_path, {}, run_from="deletion")
-
-
-def test_pods_come_in_order_of_creation(tmp_path: Path) -> None:
-    log = pods(tmp_path, {"name": "late", "creation_time": 105}, {"name": "early"})
-    assert log.identifiers == ("early", "late")
-    assert log.workload.job_number.tolist() == [2, 1]
 
 
 def test_a_list_without_times(tmp_path: Path) -> None:
