@@ -89,7 +89,7 @@ def check_values(parameters: Any, rules: Mapping[str, tuple[bool, str]], where: 
 
 def is_whole(value: Any, low: int, high: int = LARGEST) -> bool:
     """Whether a value is a whole number in a range."""
-    return isinstance(value, Integral) and type(value) is not bool and low <= int(value) <= high
+    return not isinstance(value, bool) and isinstance(value, Integral) and low <= int(value) <= high
 
 
 @dataclass(frozen=True)
