@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +74,7 @@ def _check(options: argparse.Namespace) -> None:
             accounts=given.get("sacctmgr"),
             qualities=given.get("qos"),
             usage=given.get("sshare"),
+            passes=given.get("sdiag"),
             names=log.names,
             version=given.get("slurm_version"),
         )
@@ -161,29 +161,19 @@ def _queue(file: Path) -> str:
     return f"{runs:,} lines of running jobs, {waits:,} of waiting ones"
 
 
-_PASSES = {
-    "cycles": r"Total cycles:\s*(\d+)",
-    "mean": r"Mean cycle:\s*(\d+)",
-    "longest": r"Max cycle:\s*(\d+)",
-    "depth": r"Depth Mean \(try depth\):\s*(\d+)",
-    "queue": r"Queue length mean:\s*(\d+)",
-}
-"""Statistics of the backfill scheduler in the output of sdiag; times are microseconds."""
-
-
 def _passes(file: Path) -> str:
     """How long passes of the backfill scheduler take, and how far they come."""
-    text = read_text(file).partition("Backfilling stats")[2]
-    found = {name: re.search(pattern, text) for name, pattern in _PASSES.items()}
-    number = {name: int(match[1]) for name, match in found.items() if match}
-    if not {"cycles", "mean"} <= set(number):
-        raise ConfigurationError(f"{file}: no backfilling stats with cycles; give what sdiag printed")
+    from gridsched.systems.slurm.site import read_passes
+
+    number = read_passes(file)
     told = f"{number['cycles']:,} backfill passes, {number['mean'] / 1e6:,.3g} s on average"
     if "longest" in number:
         told += f", at most {number['longest'] / 1e6:,.3g} s"
     if {"depth", "queue"} <= set(number):
         told += f"; {number['depth']:,} jobs tested of {number['queue']:,} in the queue"
-    return f"{told}; simulated passes take no time"
+    if not number.get("depth"):
+        return f"{told}; simulated passes take no time"
+    return f"{told}; simulated passes take {number['mean'] / number['depth'] / 1e3:,.3g} ms a job"
 
 
 # --- what that touches ----------------------------------------------------------------------------

@@ -86,6 +86,12 @@ def add_accounts(group: Any) -> None:
         metavar="FILE",
         help="usage before the first job, as sshare --all --parsable2 printed it (default: none)",
     )
+    group.add_argument(
+        "--sdiag",
+        type=path,
+        metavar="FILE",
+        help="how long passes of the backfill scheduler take, as sdiag printed it (default: no time)",
+    )
 
 
 def use_site(options: argparse.Namespace) -> None:
@@ -102,7 +108,7 @@ def use_site(options: argparse.Namespace) -> None:
     if options.trace is None:
         raise ConfigurationError("name a TRACE, or the files of a site with --site")
     if options.slurm_conf is None:
-        for name in ("change", "sacctmgr", "qos", "sshare", "slurm_version"):
+        for name in ("change", "sacctmgr", "qos", "sshare", "sdiag", "slurm_version"):
             if getattr(options, name, None):
                 raise ConfigurationError(
                     f"--{name.replace('_', '-')}: give the configuration too, with --slurm-conf"
@@ -122,6 +128,7 @@ def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) 
         accounts=getattr(options, "sacctmgr", None),
         qualities=getattr(options, "qos", None),
         usage=getattr(options, "sshare", None),
+        passes=getattr(options, "sdiag", None),
         names=log.names,
         version=getattr(options, "slurm_version", None),
     )

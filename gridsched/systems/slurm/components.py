@@ -187,7 +187,7 @@ def start_hetjobs(t: Any, r: Any, p: Any, most_starts: int, now: int, started: A
     """Start the jobs of which all components can at the end of a pass; how many jobs started in all."""
     for i in range(r.parts_counts[JOBS]):
         which = r.hetjobs[i]
-        if most_starts and count >= most_starts:
+        if count >= most_starts:
             break
         begin = start_of(t, r, which)
         if begin <= now and not within_limits(t, r, which):

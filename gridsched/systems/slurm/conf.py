@@ -84,15 +84,17 @@ _WHOLE = words(
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
-NO_EFFECT = words(
-    "bf_continue bf_yield_interval bf_yield_sleep bf_max_time bf_yield_rpc_cnt "
-    "bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt nohold_on_prolog_fail "
-    "build_queue_timeout enable_job_state_cache spec_cores_first max_script_size "
+OF_TIME = words("bf_max_time bf_yield_interval bf_yield_sleep bf_continue")
+"""SchedulerParameters that matter where it is known how long a backfill pass takes."""
+
+NO_EFFECT = OF_TIME | words(
+    "bf_yield_rpc_cnt bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt "
+    "nohold_on_prolog_fail build_queue_timeout enable_job_state_cache spec_cores_first max_script_size "
     "max_submit_line_size requeue_delay no_env_cache batch_hold_step_timeout disable_user_top "
     "enable_user_top ignore_constraint_validation"
 )
 """SchedulerParameters about the time that passes themselves take, and others without effect on a schedule
-here: a pass takes no time, and happens at one instant."""
+here: a pass happens at one instant, or a backfill pass at several."""
 
 _PREEMPTION = words("preempt_strict_order preempt_reorder_count preempt_youngest_first")
 """SchedulerParameters about preemption, which PreemptParameters has too."""
@@ -777,7 +779,9 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
         key, _, value = piece.partition("=")
         key = ALIASES.get(key.lower(), key.lower())
         where = f"{found.where('SchedulerParameters')}: {key}"
-        if key in _WHOLE:
+        if key == "bf_continue":
+            parameters[key] = value.lower() not in ("0", "no", "false")
+        elif key in _WHOLE or key in OF_TIME:
             number = _whole(value, where)
             if number < 0 or (number == 0 and key in ("bf_interval", "bf_resolution", "bf_window")):
                 raise ConfigurationError(f"{where} is {value}; give a number that is not too small")

@@ -140,6 +140,9 @@ class Tickets:
     minutes: MinuteRules | None = None
 
 
+END = -1
+"""Instead of a number of jobs to try: a backfill pass ends that was interrupted."""
+
 _WAITS = FOREVER
 """Stands for a node in what happens to a job that was preempted: it waits again."""
 
@@ -344,7 +347,7 @@ class Controller:
             free=np.zeros((most, words), np.int64),
             opens=np.zeros(most, np.uint8),
             order=np.zeros(most, np.int64),
-            count=np.zeros(3, np.int64),
+            count=np.zeros(5, np.int64),
         )
         self.parameters, self.unit = parameters, unit
         self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)
@@ -405,6 +408,7 @@ class Controller:
         self.end = np.full(count, -1, np.int64)
         self.queue = np.zeros(rows + 1, np.int64)
         self.waiting = 0
+        self.in_pass, self.left_in_pass = np.zeros(rows + 1, np.int64), 0
         self.sorted = True
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
@@ -680,6 +684,7 @@ class Controller:
             self.recalculate(self.priorities.due())
         self.tables.counts[NOTED] = 0
         if not self.waiting:
+            self.space.count[passes.NEXT] = 0
             return 0
         if not self.sorted:
             waiting = self.queue[: self.waiting]
@@ -697,6 +702,24 @@ class Controller:
         count = self._make_pass(now, kind, depth)
         self.watch(self, now, kind)
         return count
+
+    def _go_on(self, most: int) -> int:
+        """Have the queue of a backfill pass that takes time: as it was, without jobs that have left it.
+
+        Returns how many are in it; only those that were tried if the pass is to end (`END`).
+        """
+        done = int(self.space.count[passes.NEXT])
+        if done == 0:
+            self.in_pass[: self.waiting] = self.queue[: self.waiting]
+            self.left_in_pass = self.waiting
+        elif most == END:
+            return done
+        else:
+            rest = self.in_pass[done : self.left_in_pass]
+            rest = rest[np.isin(rest, self.queue[: self.waiting])]
+            self.left_in_pass = done + len(rest)
+            self.in_pass[done : self.left_in_pass] = rest
+        return self.left_in_pass
 
     def _make_pass(self, now: int, kind: int, depth: int) -> int:
         """Let the passes' rules decide who starts."""
@@ -721,10 +744,11 @@ class Controller:
                 self.pinned_space,
                 self.backfill,
                 self.pinned_preemption,
-                self.queue,
-                self.waiting,
+                self.in_pass if depth else self.queue,
+                self._go_on(depth) if depth else self.waiting,
                 second,
                 self.started,
+                max(depth, 0),
             )
         if count:
             started = self.started[:count]
@@ -798,12 +822,21 @@ class Controller:
         last_main = last_backfill = changed = -1
         happened, settled, behind, rolling = False, False, False, False
         fruitless = 0
+        # backfill passes take `each` ticks a job, and are made second by second; after `turn_of_pass` ticks
+        # they let others work for `sleep` ticks
+        each = parameters.bf_time_per_job * unit / 1e6
+        most = max(int(1e6 // max(parameters.bf_time_per_job, 1)), 1)
+        turn_of_pass = parameters.bf_yield_interval * unit / 1e6
+        sleep = round(parameters.bf_yield_sleep * unit / 1e6)
+        longest = (parameters.bf_max_time or parameters.bf_interval) * unit
+        busy, paused, since, seen, held = begin, FOREVER, begin, begin, 0.0
         stride = parameters.bf_interval * unit + turn - unit
         check = begin + stride - int(phase[1] * stride)
         while True:
             event = self.next_event()
-            backfill = FOREVER
-            if self.backfills and not rolling and changed // unit >= last_backfill // unit:
+            backfill = paused
+            worth = self.backfills and not rolling and changed // unit >= last_backfill // unit
+            if paused == FOREVER and worth:
                 backfill = _first_from(check, turn, changed)
             # components that can start together do so by backfilling, at the latest in its third pass
             tried = not self.has_parts or backfill == FOREVER or fruitless > _ENOUGH
@@ -813,9 +846,9 @@ class Controller:
                     return
                 yield FOREVER
                 continue
-            wanted = FOREVER if settled else full + interval
+            wanted = FOREVER if settled else max(full + interval, busy)
             if happened:
-                wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed))
+                wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed, busy))
             main = origin + -(-(wanted - origin) // turn) * turn if wanted < FOREVER else FOREVER
             due = self.priorities.due() if self.waiting or self.minutes is not None else FOREVER
             now = min(event, main, backfill, due)
@@ -858,13 +891,28 @@ class Controller:
                 changed = now if count or behind else changed
                 last_main, happened = now, False
             else:
-                count = self.run_pass(now, BACKFILL)
+                before = int(self.space.count[2])
+                if paused == FOREVER:
+                    since, held, before = now, 0.0, 0
+                # others worked if it holds nothing
+                stops = paused < FOREVER and (
+                    now - since >= longest or (not held and changed != seen and not parameters.bf_continue)
+                )
+                count = self.run_pass(now, BACKFILL, END if stops else most if each else 0)
+                took = (int(self.space.count[2]) - before) * each
+                busy, held, paused = now + round(took), held + took, FOREVER
+                if each and self.space.count[passes.NEXT]:
+                    paused = busy = max(busy, now + 1)
+                    if held >= turn_of_pass:
+                        paused, held = busy + sleep, 0.0
+                    else:
+                        busy += 1  # no other pass before it goes on
                 noted = bool(self.tables.counts[NOTED])
                 # the next one comes after the interval then; as long as nothing happens it does the same
-                rolling = noted and not count and not self.has_parts
+                rolling = noted and not count and not self.has_parts and not each
                 fruitless = 0 if count else fruitless + 1
                 changed = now if count or noted else changed
-                last_backfill, check = now, now + stride
+                seen, last_backfill, check = changed, busy, busy + stride
 
     def _may_be_freed(self) -> bool:
         """Whether a job that waits may start although nothing happens, since what was used decays."""

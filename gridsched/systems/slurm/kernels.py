@@ -141,7 +141,9 @@ class Space(NamedTuple):
     free: Any  # int64[most, words]: bits
     opens: Any  # uint8[most]: 1 if other nodes are free after it
     order: Any  # int64[most]: stretches by time
-    count: Any  # int64[3]: how many there are, how many there were in this pass, and the jobs that it tried
+    # int64[5]: how many there are, how many there were in this pass, the jobs that it tried and started, and
+    # the place in the queue where it goes on
+    count: Any
 
 
 class Room(NamedTuple):

@@ -99,6 +99,15 @@ class SlurmParameters:
         Whether a job that may run in several partitions gets a plan in the first of them only.
     bf_node_space_size : int
         Stretches of time into which plans may divide a pass, before it ends; 0 for `bf_max_job_test`.
+    bf_time_per_job : int
+        Microseconds that a backfill pass takes for each job it tests: mean cycle by try depth of `sdiag`.
+        Passes take no time by default, and the following parameters have no effect then.
+    bf_max_time : int
+        Seconds after which a backfill pass ends; 0 for `bf_interval`.
+    bf_yield_interval, bf_yield_sleep : int
+        Microseconds after which a backfill pass lets others work, and for how long.
+    bf_continue : bool
+        Whether a backfill pass goes on then if something has changed.
     kill_wait : int
         KillWait: seconds that a job is thought to go on after its time limit.
     preempt_type : {"none", "partition_prio", "qos"}
@@ -204,6 +213,11 @@ class SlurmParameters:
     bf_min_age_reserve: int = 0
     bf_one_resv_per_job: bool = False
     bf_node_space_size: int = 0
+    bf_time_per_job: int = 0
+    bf_max_time: int = 0
+    bf_yield_interval: int = 2_000_000
+    bf_yield_sleep: int = 500_000
+    bf_continue: bool = False
     kill_wait: int = 30
     preempt_type: PreemptType = "none"
     preempt_mode: PreemptMode = "off"

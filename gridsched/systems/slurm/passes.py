@@ -51,6 +51,9 @@ from gridsched.systems.slurm.kernels import (
     usable_at,
 )
 
+NEXT = 4
+"""Place in `Space.count` of the place in the queue where a pass goes on, 0 for a new one."""
+
 NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 """What a backfill pass did with a job."""
 
@@ -284,8 +287,11 @@ def backfill_pass(
     waiting: int,
     now: int,
     started: Any,
+    most: int,
 ) -> int:
     """Start or plan jobs in order of priority, each such that it delays no plan of one before it.
+
+    A pass that is interrupted goes on where it was, with the plans that it has made.
 
     Parameters
     ----------
@@ -301,6 +307,8 @@ def backfill_pass(
         Second of the pass.
     started : int64[...]
         The jobs that it started, afterwards.
+    most : int
+        Jobs that it tries before it is interrupted; 0 for all of them.
 
     Returns
     -------
@@ -308,24 +316,29 @@ def backfill_pass(
         How many it started.
     """
     p = by_reference(rules)
-    for k in range(len(s.order)):
-        s.order[k] = k
-    s.count[0] = s.count[1] = 1
-    s.begin[0] = now // b.resolution * b.resolution
-    s.end[0] = (now + b.window) // b.resolution * b.resolution
     r.changes[0] += 1
-    r.passes[0] += 1
     pack(t.up, r.up)
-    s.free[0, :] = r.up
-    s.opens[0] = 0
-    partitions = t.reach.shape[0]
-    s.count[2] = count = 0
     has_parts = len(t.hetjobs) > 0
-    if has_parts:
-        begin_pass(t, r)
-    for k in range(waiting):
+    if s.count[NEXT] == 0:
+        r.passes[0] += 1
+        for k in range(len(s.order)):
+            s.order[k] = k
+        s.count[:] = 0
+        s.count[0] = s.count[1] = 1
+        s.begin[0] = now // b.resolution * b.resolution
+        s.end[0] = (now + b.window) // b.resolution * b.resolution
+        s.free[0, :] = r.up
+        s.opens[0] = 0
+        if has_parts:
+            begin_pass(t, r)
+    partitions = t.reach.shape[0]
+    count, before = 0, s.count[2]
+    for k in range(s.count[NEXT], waiting):
         if b.most_tests and s.count[2] >= b.most_tests:
             break
+        if most and s.count[2] - before >= most:
+            s.count[NEXT] = k
+            return count
         j = queue[k]
         if t.jobs[j]["hetjob"] >= 0:
             note_start(t, r, j, now + YEAR)
@@ -352,6 +365,11 @@ def backfill_pass(
         if done == STARTED:
             started[count] = t.jobs[j]["of"]
             count += 1
-            if b.most_starts and count >= b.most_starts:
+            s.count[3] += 1
+            if b.most_starts and s.count[3] >= b.most_starts:
                 break
-    return start_hetjobs(t, r, p, b.most_starts, now, started, count) if has_parts else count
+    s.count[NEXT] = 0
+    if has_parts:
+        left = b.most_starts - s.count[3] + count if b.most_starts else FOREVER
+        count = start_hetjobs(t, r, p, left, now, started, count)
+    return count

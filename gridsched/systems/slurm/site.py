@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import ConfigurationError
+from gridsched.io import read_text
 from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
 from gridsched.platform import Cluster
 from gridsched.systems.base import CONSTRAINT, LICENCE, Site
@@ -18,6 +20,7 @@ from gridsched.systems.slurm.conf import (
     ADMINISTRATION,
     CHANGES_SCHEDULES,
     NO_EFFECT,
+    OF_TIME,
     OTHERS,
     PARTITION_OTHERS,
     SlurmConfiguration,
@@ -60,6 +63,7 @@ def read_slurm_site(
     accounts: str | Path | None = None,
     qualities: str | Path | None = None,
     usage: str | Path | None = None,
+    passes: str | Path | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
     version: str | None = None,
 ) -> Site:
@@ -77,6 +81,8 @@ def read_slurm_site(
         What `sacctmgr dump` and `sacctmgr show qos --parsable2` wrote: shares, limits, priorities.
     usage : path, optional
         What `sshare --all --parsable2` printed: what was used before the first job counts in fair shares.
+    passes : path, optional
+        What `sdiag` printed: how long backfill passes take; no time without it.
     names : mapping of str to sequence of str, optional
         Names by number of "partition", "group" (account), "user" and "queue" (quality of service), and lists
         of "partitions" such as a,b, as `AccountingLog` has them. Without names those whose names are numbers
@@ -113,7 +119,7 @@ def read_slurm_site(
     >>> site.not_modelled
     ()
     """
-    read = read_configuration(configuration, changes)
+    read = _read(configuration, changes, passes)
     names = names or {}
     accounting = _accounting(accounts, qualities, usage, names)
     try:
@@ -124,7 +130,7 @@ def read_slurm_site(
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
     licence_lists, unknown = _licence_lists(names.get("licences", ()), read.licences)
     left += [f"{LICENCE}{text}" for text in unknown]
-    unchanged = _why_unchanged(configuration, read, changes)
+    unchanged = _why_unchanged(_read(configuration, (), passes), read, changes)
     if not read.nodes:
         return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left), unchanged=unchanged)
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)
@@ -195,9 +201,49 @@ def _partly(
     return {name: tuple(found[name]) for name in left if name in found}
 
 
-def _why_unchanged(configuration: str | Path, read: SlurmConfiguration, changes: Sequence[str]) -> str:
+_PASSES = {
+    "cycles": r"Total cycles:\s*(\d+)",
+    "mean": r"Mean cycle:\s*(\d+)",
+    "longest": r"Max cycle:\s*(\d+)",
+    "depth": r"Depth Mean \(try depth\):\s*(\d+)",
+    "queue": r"Queue length mean:\s*(\d+)",
+}
+"""Statistics of the backfill scheduler in the output of sdiag; times are microseconds."""
+
+
+def read_passes(path: str | Path) -> dict[str, int]:
+    """Statistics of backfill passes in what `sdiag` printed: `_PASSES`, as far as it has them.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has none.
+    """
+    text = read_text(Path(path)).partition("Backfilling stats")[2]
+    found = {name: re.search(pattern, text) for name, pattern in _PASSES.items()}
+    number = {name: int(match[1]) for name, match in found.items() if match}
+    if not {"cycles", "mean"} <= set(number):
+        raise ConfigurationError(f"{path}: no backfilling stats with cycles; give what sdiag printed")
+    return number
+
+
+def _read(configuration: str | Path, changes: Sequence[str], passes: str | Path | None) -> SlurmConfiguration:
+    """A configuration, with how long a backfill pass takes for a job; without what depends on it if unknown.
+
+    The mean cycle of `sdiag` is without the time for which the pass let others work (`_do_diag_stats`).
+    """
+    read = read_configuration(configuration, changes)
+    number = {} if passes is None else read_passes(passes)
+    if number.get("depth"):
+        time = {"bf_time_per_job": max(round(number["mean"] / number["depth"]), 1)}
+        return replace(read, parameters={**read.parameters, **time})
+    rest = {name: value for name, value in read.parameters.items() if name not in OF_TIME}
+    return replace(read, parameters=rest)
+
+
+def _why_unchanged(before: SlurmConfiguration, read: SlurmConfiguration, changes: Sequence[str]) -> str:
     """Why changes leave what is read of a configuration as it is; nothing if they do not."""
-    before = replace(read_configuration(configuration), not_modelled=read.not_modelled)
+    before = replace(before, not_modelled=read.not_modelled)
     if not changes or before != read:
         return ""
     rest = [each for change in changes for each in names_in(change)]

@@ -399,8 +399,11 @@ def compare_preemptions(seed: int, whole: str) -> list[int]:
     return [modes.count(mode) for mode in range(len(MODES))]
 
 
-def compare(seed: int, whole: str, minutes: bool = False) -> tuple[int, int, int]:
-    """Compare one case; how many jobs started, were killed, and were killed since minutes were used up."""
+def compare(seed: int, whole: str, minutes: bool = False) -> tuple[int, int, int, int]:
+    """Compare one case; how many jobs started, were killed, were killed since minutes were used up.
+
+    And how many components of heterogeneous jobs started.
+    """
     jobs, cluster, passes = draw(np.random.default_rng(seed), whole, minutes=minutes)
     twin = naive.Controller(jobs, cluster)
     twin.work(passes)
@@ -418,7 +421,8 @@ def compare(seed: int, whole: str, minutes: bool = False) -> tuple[int, int, int
     never_killed = {j: done.by for j, done in twin.started.items() if outcome.killed[j] == 0}
     assert {j: int(outcome.by[j]) for j in never_killed} == never_killed, seed
     assert outcome.timed_out == len(twin.over)
-    return len(found), len(twin.killed), len(twin.over)
+    parts = sum(jobs[j].hetjob >= 0 for j in twin.started)
+    return len(found), len(twin.killed), len(twin.over), parts
 
 
 @pytest.mark.random_cases(200)
@@ -441,12 +445,13 @@ def test_minutes_are_kept_as_in_the_naive_twin(whole: str, seed: int) -> None:
 
 def test_cases_hold_what_they_are_to_compare() -> None:
     """Jobs that start, are killed, use up minutes, and each way to give way."""
-    started, killed, _ = np.sum([compare(seed, "some") for seed in range(100)], axis=0)
+    started, killed, _, parts = np.sum([compare(seed, "some") for seed in range(100)], axis=0)
     assert started > 500
     assert killed > 10
+    assert parts > 10
     counts = np.sum([compare(seed, "some", minutes=True) for seed in range(100)], axis=0)
     assert counts[2] > 5
-    kinds = np.sum([compare_preemptions(seed, "some") for seed in range(80)], axis=0)
+    kinds = np.sum([compare_preemptions(seed, "some") for seed in range(160)], axis=0)
     assert (kinds[1:] > 4).all()
 
 

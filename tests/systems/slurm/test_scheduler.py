@@ -397,3 +397,35 @@ def test_jobs_that_get_a_whole_gpu_for_a_part_are_counted() -> None:
     assert run.attrs["whole GPUs for parts"] == 2
     start = run["start_time"].to_numpy()
     assert abs(start[1] - start[0]) >= 600
+
+
+_SLOW = {"bf_time_per_job": 1_000_000}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arrivals", "low", "high"),
+    [
+        # thirty jobs are tested before the one that fits
+        ({}, 0, 0, 31),
+        # a second each: a pass ends after bf_interval, unless it may take longer
+        (_SLOW, 0, 3600, 10**5),
+        (_SLOW | {"bf_max_time": 60}, 0, 30, 90),
+        ({"bf_time_per_job": 10_000}, 0, 0, 32),
+        # jobs that arrive while it lets others work end it, unless it goes on or does not let them
+        (_SLOW | {"bf_max_time": 60}, 400, 1200, 1400),
+        (_SLOW | {"bf_max_time": 60, "bf_continue": True}, 400, 30, 90),
+        (_SLOW | {"bf_max_time": 60, "bf_yield_interval": 90_000_000}, 400, 30, 90),
+    ],
+)
+def test_backfill_passes_that_take_time(
+    parameters: dict[str, Any], arrivals: int, low: int, high: int
+) -> None:
+    # one of two nodes is taken for an hour, jobs on both wait, and one on the other follows them
+    submit = np.concatenate([[0], np.full(30, 1), [2], 3 + 3 * np.arange(arrivals)])
+    size = np.concatenate([[1], np.full(30, 2), [1], np.full(arrivals, 2)])
+    length = np.where(np.arange(len(size)) == 0, 3600, 600)
+    jobs = jobs_of(submit_time=submit, run_time=length, requested_time=length, requested_processors=size)
+    scheduler = Slurm(select_type="linear", **parameters)
+    run = simulate(jobs, Cluster(processors=2), scheduler)
+    start = int(run["start_time"][31])
+    assert low <= start <= high
