@@ -174,6 +174,7 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
             row(text.replace("share, no", "share no").replace("), without", ") without"), name)[: len(cells)]
             == cells
         ), name
+    assert "take 0.154 ms a job" in text
     assert "Not given" not in text
     assert "may touch any job: NodeName corespeccount." in text
     work = sum(10 * [2, 16, 4][number % 3] for number in range(1, 25))

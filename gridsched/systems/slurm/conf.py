@@ -39,7 +39,8 @@ CHANGES_SCHEDULES = words(
     "PrioritySiteFactorParameters "
     "PrioritySiteFactorPlugin PriorityWeightAssoc Prolog PrologSlurmctld RebootProgram RequeueExit "
     "RequeueExitHold ResumeProgram ResvOverRun RoutePlugin SchedulerTimeSlice SuspendProgram "
-    "SuspendTime TopologyParam TopologyPlugin VSizeFactor CoreSpecPlugin MaxArraySize"
+    "SuspendTime TopologyParam TopologyPlugin VSizeFactor CoreSpecPlugin MaxArraySize LicenseParameters "
+    "SchedulerRootFilter"
 )
 
 ADMINISTRATION = words(
@@ -50,6 +51,9 @@ ADMINISTRATION = words(
     "AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthAltParameters AuthAltTypes "
     "AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertmgrType "
     "CliFilterPlugins ClusterName CommunicationParameters ControlMachine ControlAddr BackupController "
+    "CryptoType CacheGroups AccountingStoreJobComment CheckpointType JobCheckpointDir SchedulerPort "
+    "SchedulerAuth DefaultStorageHost DefaultStorageUser DefaultStorageLoc DefaultStoragePass "
+    "DefaultStoragePort ChosLoc DynamicAllocationPort NamespaceType HttpParserType "
     "BackupAddr CpuFreqDef CpuFreqGovernors CredType CgroupPlugin DebugFlags DataParserParameters "
     "DefaultStorageType DisableRootJobs EioTimeout EpilogMsgTime EpilogTimeout ExtSensorsFreq "
     "ExtSensorsType FastSchedule FirstJobId GetEnvTimeout GpuFreqDef GroupUpdateForce GroupUpdateTime "
@@ -448,8 +452,15 @@ def _not_modelled(
             raise ConfigurationError(
                 f"{where}: unknown key {key} of a {kind}{proposal}; correct or remove it"
             )
-    return [f"{kind.capitalize()}Name {key}" for key in line if key in others]
+    return [
+        f"{kind.capitalize()}Name {key}"
+        for key in line
+        if key in others and line[key].lower() not in WITHOUT_MEANING
+    ]
 
+
+WITHOUT_MEANING = ("all", "no", "none", "unlimited", "infinite", "0")
+"""Values of keys of nodes and partitions that change nothing."""
 
 _MOST_INCLUDED = 50
 """Files that may include each other, one in the other."""

@@ -221,7 +221,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         # what begins after `later` is not looked at: the job is tried then
         horizon = max(later, now) if later and not no_plan and not is_part else FOREVER
         begin = FOREVER
-        idle_then = b.needs_idle and tried and horizon < FOREVER
+        idle_then = bool(b.needs_idle and tried and horizon < FOREVER)
         if usable_at(t, s, r, j, moment, horizon, idle_then) >= t.jobs[j]["nodes"]:
             s.count[2] += 1 - tried
             tried = 1

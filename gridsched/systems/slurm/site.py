@@ -23,6 +23,7 @@ from gridsched.systems.slurm.conf import (
     OF_TIME,
     OTHERS,
     PARTITION_OTHERS,
+    WITHOUT_MEANING,
     SlurmConfiguration,
     SlurmPartition,
     licences_of,
@@ -196,8 +197,9 @@ def _partly(
         name = line.get("partitionname", "")
         if name.upper() == "DEFAULT":
             defaults |= line
-        for key in {**defaults, **line} if name in numbers else ():
-            found.setdefault(f"PartitionName {key}", []).append(numbers[name])
+        for key, value in {**defaults, **line}.items() if name in numbers else ():
+            if value.lower() not in WITHOUT_MEANING:
+                found.setdefault(f"PartitionName {key}", []).append(numbers[name])
     return {name: tuple(found[name]) for name in left if name in found}
 
 

@@ -85,6 +85,24 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ("CryptoType=crypto/munge\nFastSchedule=1", ()),
+        ("PartitionName=p Nodes=ALL AllowGroups=ALL LLN=NO MaxCPUsPerNode=UNLIMITED", ()),
+        (
+            "PartitionName=p Nodes=ALL AllowGroups=ops LLN=YES",
+            ("PartitionName allowgroups", "PartitionName lln"),
+        ),
+        ("SchedulerParameters=bf_continue,bf_max_time=60,bf_yield_sleep=1", ()),
+        ("LicenseParameters=x", ("LicenseParameters",)),
+    ],
+)
+def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...], tmp_path: Path) -> None:
+    read = read_configuration(written(tmp_path, f"NodeName=n1 CPUs=1\n{lines}"))
+    assert set(read.not_modelled) == set(left)
+
+
+@pytest.mark.parametrize(
     ("line", "named"),
     [
         ("PriorityWeightAeg=5", ["slurm.conf:3", "PriorityWeightAeg", "PriorityWeightAge"]),
