@@ -285,6 +285,9 @@ class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
 _NO_MORE_JOBS, _NO_MORE_EVENTS = "no_more_static_job_to_submit", "no_more_external_event_to_occur"
 _CONFIGURATION = {
     "redis-enabled": False,
+    "redis-hostname": "127.0.0.1",
+    "redis-port": 6379,
+    "redis-prefix": "default",
     "profiles-forwarded-on-submission": False,
     "dynamic-jobs-enabled": False,
     "dynamic-jobs-acknowledged": False,

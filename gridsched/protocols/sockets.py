@@ -205,24 +205,27 @@ class SocketPeer:
 
     def _no_hope(self) -> str:
         """Why no answer will come in time; empty if one still may."""
-        words = f"no answer from {self._address}"
+        broken = ""
         while self._monitor.poll(0):
             event = parse_monitor_message(self._monitor.recv_multipart())["event"]
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._met = True
-                continue
-            if self._process is not None:
-                # it has a moment to end, so that what it says of that can be shown
-                self._process.wait(_FAREWELL / 10)
-            closed = f"the peer closed the connection, or its answer has more than {LARGEST_MESSAGE:,} bytes"
-            hint = "" if self._answered else "; it may speak another version of the protocol"
-            return f"{words}: {_REFUSED.get(event, closed + hint)}{self._said()}"
-        if self._process is not None and self._process.has_ended():
-            return f"no answer from {self._process.command!r}{self._process.last_words()}"
+            else:
+                closed = "the peer closed the connection, or its answer has more than"
+                broken = _REFUSED.get(event, f"{closed} {LARGEST_MESSAGE:,} bytes")
+        hint = "; it may speak another version of the protocol" if self._met and not self._answered else ""
+        if self._process is not None:
+            # it has a moment to end, so that what it says of that can be shown
+            self._process.wait(_FAREWELL / 10 if broken else 0.0)
+            if self._process.has_ended():
+                return f"no answer from {self._process.command!r}{self._process.last_words()}{hint}"
+        words = f"no answer from {self._address}"
+        if broken:
+            return f"{words}: {broken}{hint}{self._said()}"
         if time.monotonic() < self._end:
             return ""
         silent = "it is connected" if self._met else "no scheduler is bound to this address"
-        return f"{words} within {self._timeout:g} s: {silent}{self._said()}"
+        return f"{words} within {self._timeout:g} s: {silent}{hint}{self._said()}"
 
     def _said(self) -> str:
         """What is known of a process that was started here."""

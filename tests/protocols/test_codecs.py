@@ -288,3 +288,12 @@ def test_sets_of_hosts(hosts: set[int], separator: str) -> None:
 def test_what_is_no_set_of_hosts(text: str) -> None:
     with pytest.raises(ProtocolError):
         read_hosts(text, 8)
+
+
+def test_the_configuration_has_what_clients_look_up() -> None:
+    """batsim.py of pybatsim 3.2.1 (lines 445 to 448), protocol.py of batsim-py 1.0.5 (lines 582 to 605)."""
+    message = json.loads(CODECS["4"].encode_events(0.0, [m.SimulationBegins(0.0, ())]))
+    told = message["events"][0]["data"]["config"]
+    redis = {f"redis-{name}" for name in ("enabled", "hostname", "port", "prefix")}
+    jobs = {"dynamic-jobs-enabled", "dynamic-jobs-acknowledged", "profile-reuse-enabled"}
+    assert redis | jobs | {"profiles-forwarded-on-submission", "forward-unknown-events"} <= set(told)

@@ -9,6 +9,7 @@ import math
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 import gridsched as gs
 
@@ -177,8 +178,9 @@ class EasyBackfill(gs.CustomScheduler):
 class Filler(gs.CustomScheduler):
     """`fillerSched` of pybatsim 3.2.1, `filler` of 4.0.0a0: first fit, in which each decision takes 5 ms.
 
-    Waiting jobs are tried in the order of a set, which depends on where its process keeps them in memory:
-    those that started at a time, by `starts`, are tried first for it. Whether they may is the rule's matter.
+    Waiting jobs are tried in the order of a set, which depends on where its process keeps them in memory. An
+    order is taken in which those come first that started at that time, by `starts`, and no other can start:
+    whether there is one, and all else, is the rule's matter.
 
     fillerSched.py of 3.2.1: `sched_delay` (lines 17 and 44), the set (line 30).
     """
@@ -204,9 +206,28 @@ class Filler(gs.CustomScheduler):
                 memory["waiting"][submission[0]] = submission[1]
             clock += 0.005
             due = math.ceil(clock)
-            for job in sorted(memory["waiting"], key=lambda job: self.starts[job] != due):
-                if memory["waiting"][job] <= memory["free"]:
-                    memory["free"] -= memory["waiting"].pop(job)
-                    memory["due"].setdefault(due, []).append(job)
-                    sim.call_at(due)
+            if min(memory["waiting"].values(), default=math.inf) <= memory["free"]:
+                jobs = self.chosen(memory["waiting"], memory["free"], due)
+                memory["due"].setdefault(due, []).extend(jobs)
+                memory["free"] -= sum(memory["waiting"].pop(job) for job in jobs)
+                sim.call_at(due)
         memory["events"], memory["ready"] = [], math.ceil(clock)
+
+    def chosen(self, waiting: dict[int, int], free: int, due: int) -> list[int]:
+        """Which jobs start."""
+        wanted = [job for job in waiting if self.starts[job] == due]
+        others = min((size for job, size in waiting.items() if self.starts[job] != due), default=math.inf)
+        orders = permutations(wanted) if len(wanted) < 8 else [tuple(wanted)]
+        for order in orders:
+            jobs, left = [], free
+            for job in order:
+                if waiting[job] <= left:
+                    jobs.append(job)
+                    left -= waiting[job]
+            if others > left:
+                return jobs
+        for job in waiting:
+            if job not in jobs and waiting[job] <= left:
+                jobs.append(job)
+                left -= waiting[job]
+        return jobs
