@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gridsched as gs
 from gridsched.cli.options import add_command, add_handshake, completed, path, policy_names, positive_integer
 from gridsched.cli.printing import facts_table, print_blocks
-from gridsched.cli.sites import add_slurm_version
+from gridsched.cli.sites import add_accounts, add_slurm_version
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 _PARTS = ("order", "backfilling", "reservations", "backfill_order")
 """Options that are parts of a local policy."""
+
+
+_OF_SLURM = ("slurm_conf", "slurm_version", "sacctmgr", "qos", "sshare")
+"""Options of Slurm's model."""
 
 
 def add(commands: Any) -> None:
@@ -67,6 +71,7 @@ def add(commands: Any) -> None:
         help="parameters of slurm; jobs run on the hosts of the simulator, not on nodes of this file",
     )
     add_slurm_version(parser)
+    add_accounts(parser)
     parts = parser.add_argument_group("parts of a local policy that are not as its name says")
     parts.add_argument("--order", metavar="NAME", help="queue order, such as lxf, or FILE.py:FUNCTION")
     parts.add_argument(
@@ -105,12 +110,12 @@ def _scheduler(options: argparse.Namespace) -> tuple[Scheduler, list[tuple[str, 
 
     given = {name: getattr(options, name) for name in _PARTS if getattr(options, name) is not None}
     scheduler = scheduler_of(options.policy)
-    if scheduler.system != "slurm" and (options.slurm_conf or options.slurm_version):
-        raise ConfigurationError(f"--slurm-conf, --slurm-version: {options.policy} is not slurm; name slurm")
-    if options.slurm_conf:
+    for_slurm = [name for name in _OF_SLURM if getattr(options, name)]
+    if for_slurm and (scheduler.system != "slurm" or options.slurm_conf is None):
+        name = for_slurm[0].replace("_", "-")
+        raise ConfigurationError(f"--{name}: name the policy slurm, and give its --slurm-conf")
+    if for_slurm:
         return _configured(options)
-    if options.slurm_version:
-        raise ConfigurationError("--slurm-version: give the configuration too, with --slurm-conf")
     if not given:
         return scheduler, []
     if scheduler.system != "local":
@@ -127,6 +132,12 @@ def _configured(options: argparse.Namespace) -> tuple[Scheduler, list[tuple[str,
     """Slurm with the parameters of a file, and what of the file is not used."""
     from gridsched.systems.registry import scheduler_of
 
-    site = gs.read_slurm_site(options.slurm_conf, version=options.slurm_version)
+    site = gs.read_slurm_site(
+        options.slurm_conf,
+        accounts=options.sacctmgr,
+        qualities=options.qos,
+        usage=options.sshare,
+        version=options.slurm_version,
+    )
     left = ", ".join([*(["nodes and partitions"] if site.cluster else []), *site.not_modelled])
     return scheduler_of(site.scheduler), [("not used of slurm.conf", left)] if left else []

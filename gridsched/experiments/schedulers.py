@@ -39,7 +39,7 @@ from gridsched.experiments.derived import (
 from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
-from gridsched.systems.registry import external, is_in_file, load_scheduler, names, scheduler_of
+from gridsched.systems.registry import external, is_in_file, library, load_scheduler, names, scheduler_of
 
 Name = Annotated[Label, pydantic.Field(max_length=80)]
 
@@ -128,9 +128,17 @@ class ExternalSchedulerConfig(SchedulerConfig):
     def made(self, **parameters: Any) -> Scheduler:
         """The scheduler that this describes; other parameters may be given besides."""
         given = {key: getattr(self, key) for key in self.model_fields_set.difference(_OWN_KEYS)}
-        if not {"command", "library", "edc_library"} & set(given):
-            raise ConfigurationError("an external scheduler needs a command, a library or an edc_library")
-        return self.made_of(**given, **parameters)
+        ways = [key for key in ("command", "library", "edc_library") if key in given]
+        if len(ways) != 1:
+            raise ConfigurationError(
+                f"an external scheduler needs a command, a library or an edc_library, and has "
+                f"{' and '.join(ways) or 'none'}: give one of them"
+            )
+        known = {"library", "parameters"}
+        other = sorted(given.keys() - known if "library" in given else given.keys() & known)
+        if other:
+            raise ConfigurationError(f"{other[0]} does not go with {ways[0]}; leave it out")
+        return library(**given) if "library" in given else self.made_of(**given, **parameters)
 
     @property
     def files(self) -> set[str]:
@@ -186,7 +194,9 @@ def scheduler_models() -> dict[str, type[SchedulerConfig]]:
         declared["scheduler"] = (Literal[known], pydantic.Field(..., description="Name of the scheduler."))
         models |= dict.fromkeys(known, model_of(made_of, SchedulerConfig, declared))
     made_of = type(external())
-    declared = keys(made_of, made_of.not_in_studies)
+    declared = keys(made_of, made_of.not_in_studies) | keys(type(library(library="")))
+    # one of several ways to name it
+    declared["library"] = (str, pydantic.Field("", description="Shared library with `gridsched_decide`."))
     declared["scheduler"] = (Literal["external"], pydantic.Field(..., description="Name of the scheduler."))
     return models | {EXTERNAL: model_of(made_of, ExternalSchedulerConfig, declared)}
 

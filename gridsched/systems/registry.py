@@ -67,8 +67,7 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         own: Scheduler = load_scheduler(scheduler)()
         return own
     if is_library(scheduler):
-        compiled: Scheduler = _module_of("custom", "library").LibraryScheduler(scheduler)
-        return compiled
+        return library(library=scheduler)
     # one after the other: a local policy, by far the most usual, needs no other subpackage
     for system in SYSTEMS:
         if scheduler in _names_of(system):
@@ -112,6 +111,12 @@ def external(**parameters: Any) -> Any:
         If a parameter is out of range.
     """
     return _module_of("custom", "external").External(**parameters)
+
+
+def library(**parameters: Any) -> Scheduler:
+    """A scheduler in a shared library, see `gridsched.LibraryScheduler`."""
+    made: Scheduler = _module_of("custom", "library").LibraryScheduler(**parameters)
+    return made
 
 
 def system_of(name: str) -> type[Scheduler]:

@@ -91,7 +91,9 @@ def test_its_files_are_inputs_of_its_tasks(peer: str, tmp_path: Path) -> None:
     [
         ({}, "needs a command, a library or an edc_library"),
         ({"command": ["x"], "protocol": "batsim-3"}, "batsim-3"),
-        ({"command": ["x"], "library": "y.so"}, "give one of them"),
+        ({"command": ["x"], "library": "y.so"}, "has command and library: give one of them"),
+        ({"library": "y.so", "timeout": 5}, "timeout does not go with library"),
+        ({"command": ["x"], "parameters": [1]}, "parameters does not go with command"),
         ({"command": ["x"], "timeout": 0}, "timeout is 0"),
         ({"commands": ["x"]}, "did you mean command?"),
         ({"command": ["x"], "socket": "tcp://*:1"}, "socket"),

@@ -294,9 +294,8 @@ def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
         (["central"], "central cannot decide while jobs run"),
         (["esay"], "did you mean easy"),
         (["slurm", "--order", "lxf"], "--order: slurm is no local policy"),
-        (["easy", "--slurm-version", "24.05"], "easy is not slurm; name slurm"),
-        (["slurm", "--slurm-version", "24.05"], "give the configuration too, with --slurm-conf"),
-        (["easy", "--slurm-conf", "slurm.conf"], "easy is not slurm; name slurm"),
+        (["slurm", "--slurm-version", "24.05"], "--slurm-version: name the policy slurm, and give its"),
+        (["easy", "--slurm-conf", "slurm.conf"], "--slurm-conf: name the policy slurm, and give its"),
         (["easy", "--order", "nonsense"], "order is 'nonsense'"),
     ],
 )

@@ -102,7 +102,7 @@ def test_slurm_has_to_be_called_when_it_asks() -> None:
     ("options", "words"),
     [
         ({"preempt_type": "partition_prio", "preempt_mode": "cancel"}, "does not let jobs wait again"),
-        ({"enforce_limits": True, "accounting": Accounting()}, "leave accounting or enforce_limits out"),
+        ({"enforce_limits": True, "accounting": Accounting()}, "leave accounting or enforce_limits "),
     ],
 )
 def test_what_slurm_cannot_do_there(options: dict[str, Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Schedulers in other processes, which speak the protocol of Batsim on a socket, and in libraries."""
+"""Schedulers that speak the protocol of Batsim, in other processes or through its C interface."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gridsched.protocols.messages import Codec
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler, check_choices
-from gridsched.systems.custom.library import LibraryScheduler, name_of
+from gridsched.systems.custom.library import name_of
 from gridsched.systems.custom.session import Peer, Session, Terms
 from gridsched.systems.custom.simulator import Simulator
 from gridsched.workloads.table import Workload
@@ -40,7 +40,7 @@ _VERSION = "5.0.0"
 
 @dataclass(frozen=True)
 class External(Scheduler):
-    """A scheduler in another process, which speaks the protocol of Batsim 4 or 5 as JSON, or in a library.
+    """A scheduler in another process, or behind Batsim's C interface, that speaks its protocol as JSON.
 
     Parameters
     ----------
@@ -68,10 +68,6 @@ class External(Scheduler):
         Whether power states are sent as numbers, as some clients of version 4 want them, not as texts.
     log : str
         File for what the process writes; by default only the end of it is kept, for errors.
-    library : str
-        Shared library that has the functions of `gridsched.h`, instead of a process; see `LibraryScheduler`.
-    parameters : sequence of float
-        Parameters that the library is given.
     edc_library : str
         Shared library with the C interface of Batsim 5, instead of a process.
     abi : {"rc", "dev"}
@@ -103,8 +99,6 @@ class External(Scheduler):
     sleep_state: int = -1
     state_as_number: bool = False
     log: str = field(default="", repr=False)
-    library: str = ""
-    parameters: tuple[float, ...] = ()
     edc_library: str = ""
     abi: FormName = ""
     job_ids: Sequence[str] = field(default=(), repr=False)
@@ -134,10 +128,8 @@ class External(Scheduler):
             raise ConfigurationError(f"timeout is {self.timeout!r}; give seconds above 0")
         if self.socket:
             sockets.address_of(self.socket)
-        if sum(map(bool, (self.command or self.socket, self.library, self.edc_library))) > 1:
-            raise ConfigurationError(
-                "a process, library and edc_library exclude each other: give one of them"
-            )
+        if (self.command or self.socket) and self.edc_library:
+            raise ConfigurationError("a process and edc_library exclude each other: give one of them")
         if bool(self.edc_library) != bool(self.abi):
             raise ConfigurationError(
                 "edc_library and abi go together: say which form of the C interface of Batsim 5 the library "
@@ -149,15 +141,15 @@ class External(Scheduler):
     @property
     def label(self) -> str:
         """Name in results."""
-        if self.library or self.edc_library:
-            return name_of(self.library or self.edc_library)
+        if self.edc_library:
+            return name_of(self.edc_library)
         words = self._words()
         return Path(words[0]).name if words else self.protocol
 
     @property
     def files(self) -> set[str]:
         """Files of the user that it is made of."""
-        named = [self.library, self.edc_library, *self._words()]
+        named = [self.edc_library, *self._words()]
         return {each for each in named if each and Path(each).is_file()}
 
     def logged(self, path: Path) -> External:
@@ -171,8 +163,6 @@ class External(Scheduler):
         workload: Workload | None = None,
     ) -> str:
         """Why it cannot schedule such jobs on such a platform under such conventions; empty if it can."""
-        if self.library:
-            return LibraryScheduler(self.library).incompatibility(platform, conventions, workload)
         if len(platform) != 1:
             return f"its protocol has one cluster, and here are {len(platform)}"
         return super().incompatibility(platform, conventions, workload)
@@ -196,8 +186,6 @@ class External(Scheduler):
         ConfigurationError
             If it cannot be started, or platform and protocol do not go together.
         """
-        if self.library:
-            return LibraryScheduler(self.library, self.parameters).schedule(submission)
         if self.protocol == "batsim-5" and any(each.events for each in submission.clusters):
             raise ConfigurationError("batsim-5 has no message for hosts that fail; use batsim-4")
         sim = Simulator.of(submission)

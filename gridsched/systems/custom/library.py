@@ -87,6 +87,11 @@ class LibraryScheduler(CustomScheduler):
         """Name of the library."""
         return name_of(self.library)
 
+    @property
+    def files(self) -> set[str]:
+        """Files of the user that it is made of."""
+        return {self.library} if Path(self.library).is_file() else set()
+
     def made_by(self) -> dict[str, str]:
         """Name and checksum of the library."""
         return {

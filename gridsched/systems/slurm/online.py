@@ -53,12 +53,12 @@ class OnlineSlurm(Online):
         if scheduler.preempt_type != "none":
             raise ConfigurationError(
                 "slurm with preempt_type cannot decide while jobs run: another simulator does not let jobs "
-                "wait again; leave it out"
+                "wait again; leave it out (PreemptType)"
             )
         if scheduler.enforce_limits and scheduler.accounting is not None:
             raise ConfigurationError(
-                "slurm with limits of accounts cannot decide while jobs run: accounts are numbers there; "
-                "leave accounting or enforce_limits out"
+                "slurm with limits of accounts cannot decide while jobs run: not built yet; leave accounting "
+                "or enforce_limits (AccountingStorageEnforce) out"
             )
         looks_at = {
             "user": scheduler.priority_weight_fairshare or scheduler.bf_max_job_user,
