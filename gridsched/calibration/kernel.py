@@ -307,7 +307,7 @@ def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, hour: int) -
 @inline
 def _next_outage(rules: SiteRules, numbers: Numbers, s: _State, time: int) -> int:
     """Place of the outage that is known and begins next, -1 if there is none."""
-    following = s.now[_STEP] + 1
+    following: int = s.now[_STEP] + 1
     if (
         following < len(rules.times)
         and rules.times[following] <= time + numbers.notice

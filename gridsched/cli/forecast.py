@@ -268,6 +268,7 @@ def _score(options: argparse.Namespace) -> None:
 
 def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> None:
     """Score the forecasts of one part."""
+    from gridsched.forecasting.adjustment import LEAST
     from gridsched.forecasting.history import make_forecasts
     from gridsched.forecasting.judging import judge, second_half
     from gridsched.forecasting.present import FUTURES, INSTANTS, JOBS
@@ -298,11 +299,13 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
         raise ConfigurationError(
             f"{timeline.name}: nobody waits in its second half, so that nothing is scored"
         )
+    before = int((made.now < second_half(made)).sum())
+    few = f": fewer than {LEAST}, so that the first ones scored have learned nothing" * (before < LEAST)
     facts = [
         ("scored", f"{int(judged['forecasts'].max()):,} forecasts of the second half"),
         ("from", moment(workload, second_half(made))),
         ("policy", policy.name),
-        ("known before", f"{int((made.now < second_half(made)).sum()):,} forecasts of the first half"),
+        ("known before", f"{before:,} forecasts of the first half{few}"),
     ]
     head = [f"{_heading(part)}:"] if part.names else []
     print_blocks(*head, facts_table(facts), _scores(judged, Times(options.human)))

@@ -119,7 +119,7 @@ def _read(given: Mapping[str, str], log: Log, site: Site | None) -> Iterator[tup
 def _jobs(workload: Workload) -> str:
     first, last = (moment(workload, int(workload.submit_time[place])) for place in (0, -1))
     left = sum(workload.left_out.values())
-    told = f"; {left:,} lines left out, see gridsched info" if left else ""
+    told = f"; {left:,} line{'s' * (left > 1)} left out, see gridsched info" if left else ""
     return f"{len(workload):,} jobs submitted from {first} to {last}{told}"
 
 

@@ -280,8 +280,10 @@ class AccountingTable:
         codes, texts = _distinct(block.texts(self._places[key]))
         values = [parse(text.decode("latin-1")) for text in texts]
         wrong = np.array([value is None for value in values], np.bool_)[codes]
-        wanted = "a whole number" if parse is parse_number else "a duration like 1-12:00:00"
-        self._check(block, key, wrong, f"not {wanted}; export with --noconvert, or fix this line")
+        wanted = "a duration like 1-12:00:00 (minutes are TimelimitRaw); fix this line"
+        if parse is parse_number:
+            wanted = "a whole number; export with --noconvert, or fix this line"
+        self._check(block, key, wrong, f"not {wanted}")
         return np.array([value or 0 for value in values], np.int64)[codes]
 
     def _numbered(self, block: LineBlock, key: str) -> NDArray[np.int64]:
