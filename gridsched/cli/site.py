@@ -163,7 +163,7 @@ def _queue(file: Path) -> str:
 
 def _passes(file: Path) -> str:
     """How long passes of the backfill scheduler take, and how far they come."""
-    from gridsched.systems.slurm.site import read_passes
+    from gridsched.traces.sdiag import read_passes
 
     number = read_passes(file)
     told = f"{number['cycles']:,} backfill passes, {number['mean'] / 1e6:,.3g} s on average"

@@ -196,7 +196,11 @@ def told_of(
         **({} if options.qos is None else {"queues, QOS": ""}),
         REQUESTS: "",
     }
-    told = [(word, known.get(word, text)) for word, text in aside]
+    # what is said of policies is not so under Slurm
+    told = [
+        (word, known.get(word, text).replace("start apart here", "start together under Slurm only"))
+        for word, text in aside
+    ]
     told += [(word, known[word]) for word in known if word not in dict(told)]
     policies = [name for name, site in sites.items() if not isinstance(site.scheduler, Scheduler)]
     if policies:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import ConfigurationError
-from gridsched.io import read_text
 from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
 from gridsched.platform import Cluster
 from gridsched.systems.base import CONSTRAINT, LICENCE, Site
@@ -33,6 +31,7 @@ from gridsched.systems.slurm.conf import (
 )
 from gridsched.systems.slurm.parameters import PartitionRules
 from gridsched.systems.slurm.scheduler import Slurm
+from gridsched.traces.sdiag import read_passes
 
 _NO_NUMBER = 1_000_000
 """From here on partitions are numbered that no job of a log has."""
@@ -201,32 +200,6 @@ def _partly(
             if value.lower() not in WITHOUT_MEANING:
                 found.setdefault(f"PartitionName {key}", []).append(numbers[name])
     return {name: tuple(found[name]) for name in left if name in found}
-
-
-_PASSES = {
-    "cycles": r"Total cycles:\s*(\d+)",
-    "mean": r"Mean cycle:\s*(\d+)",
-    "longest": r"Max cycle:\s*(\d+)",
-    "depth": r"Depth Mean \(try depth\):\s*(\d+)",
-    "queue": r"Queue length mean:\s*(\d+)",
-}
-"""Statistics of the backfill scheduler in the output of sdiag; times are microseconds."""
-
-
-def read_passes(path: str | Path) -> dict[str, int]:
-    """Statistics of backfill passes in what `sdiag` printed: `_PASSES`, as far as it has them.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has none.
-    """
-    text = read_text(Path(path)).partition("Backfilling stats")[2]
-    found = {name: re.search(pattern, text) for name, pattern in _PASSES.items()}
-    number = {name: int(match[1]) for name, match in found.items() if match}
-    if not {"cycles", "mean"} <= set(number):
-        raise ConfigurationError(f"{path}: no backfilling stats with cycles; give what sdiag printed")
-    return number
 
 
 def _read(configuration: str | Path, changes: Sequence[str], passes: str | Path | None) -> SlurmConfiguration:
