@@ -1,8 +1,7 @@
 """A decision process on a socket of ZeroMQ: the simulator asks (REQ), the decision process answers (REP).
 
 The simulator connects, as Batsim does, and the decision process binds. It may be started here, with a
-command. Every answer has a time limit; a process that ends and a connection that is closed are noticed at
-once.
+command. Every answer has a time limit; a process that ends and a connection that is closed are noticed soon.
 """
 
 from __future__ import annotations
