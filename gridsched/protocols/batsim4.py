@@ -8,7 +8,7 @@ gridsched does not have (`Unsupported`). Fields that a simulator writes in addit
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
-from gridsched.protocols.wire import Direction, JsonCodec, Strict
+from gridsched.protocols.wire import Direction, JsonCodec, Strict, unsupported
 from gridsched.traces.batsim import Labels
 
 NAME = "batsim-4"
@@ -211,73 +211,27 @@ class _Notify(_Decision, frozen=True, tag="NOTIFY"):
     data: _Registration
 
 
-class _Other(_Decision, frozen=True):
-    data: msgspec.Raw
-
-
-class _RegisterJob(_Other, frozen=True, tag="REGISTER_JOB"):
-    pass
-
-
-class _RegisterProfile(_Other, frozen=True, tag="REGISTER_PROFILE"):
-    pass
-
-
-class _ChangeState(_Other, frozen=True, tag="CHANGE_JOB_STATE"):
-    pass
-
-
-class _Query(_Other, frozen=True, tag="QUERY"):
-    pass
-
-
-class _Answer(_Other, frozen=True, tag="ANSWER"):
-    pass
-
-
-class _ToJob(_Other, frozen=True, tag="TO_JOB_MSG"):
-    pass
-
-
-class _Added(_Other, frozen=True, tag="RESOURCES_ADDED"):
-    pass
-
-
-class _Removed(_Other, frozen=True, tag="RESOURCES_REMOVED"):
-    pass
-
-
-_UNSUPPORTED = (
-    _RegisterJob,
-    _RegisterProfile,
-    _ChangeState,
-    _Query,
-    _Answer,
-    _ToJob,
-    _Added,
-    _Removed,
+_UNSUPPORTED = unsupported(
+    _Decision,
+    "data",
+    "REGISTER_JOB",
+    "REGISTER_PROFILE",
+    "CHANGE_JOB_STATE",
+    "QUERY",
+    "ANSWER",
+    "TO_JOB_MSG",
+    "RESOURCES_ADDED",
+    "RESOURCES_REMOVED",
 )
+_SUPPORTED = (_Execute, _Reject, _Kill, _Call, _Set, _Metadata, _Notify)
+_ANY: Any = Union.__getitem__((*_SUPPORTED, *_UNSUPPORTED))
 
-
-class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
-    now: float
-    events: list[
-        _Execute
-        | _Reject
-        | _Kill
-        | _Call
-        | _Set
-        | _Metadata
-        | _Notify
-        | _RegisterJob
-        | _RegisterProfile
-        | _ChangeState
-        | _Query
-        | _Answer
-        | _ToJob
-        | _Added
-        | _Removed
-    ]
+_Decided = msgspec.defstruct(
+    "_Decided",
+    [("now", float), ("events", list[_ANY])],
+    frozen=True,
+    forbid_unknown_fields=True,
+)
 
 
 # --- events there and back ------------------------------------------------------------------------

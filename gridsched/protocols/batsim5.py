@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
-from gridsched.protocols.wire import Direction, JsonCodec, Strict, workload_of
+from gridsched.protocols.wire import Direction, JsonCodec, Strict, unsupported, workload_of
 from gridsched.traces.batsim import NO_LABELS, labels_in
 
 NAME = "batsim-5"
@@ -315,86 +315,29 @@ class _Finish(_Decision, frozen=True, tag="FinishRegistrationEvent"):
     event: _Nothing = _Nothing()
 
 
-class _Other(_Decision, frozen=True):
-    event: Raw = Raw()
-
-
-class _Stop(_Other, frozen=True, tag="ForceSimulationStopEvent"):
-    pass
-
-
-class _RegisterJob(_Other, frozen=True, tag="RegisterJobEvent"):
-    pass
-
-
-class _RegisterProfile(_Other, frozen=True, tag="RegisterProfileEvent"):
-    pass
-
-
-class _CreateProbe(_Other, frozen=True, tag="CreateProbeEvent"):
-    pass
-
-
-class _StopProbe(_Other, frozen=True, tag="StopProbeEvent"):
-    pass
-
-
-class _TriggerProbe(_Other, frozen=True, tag="TriggerProbeEvent"):
-    pass
-
-
-class _ResetProbe(_Other, frozen=True, tag="ResetProbeEvent"):
-    pass
-
-
-class _ChangeHost(_Other, frozen=True, tag="ChangeHostPStateEvent"):
-    pass
-
-
-class _ChangeHosts(_Other, frozen=True, tag="ChangeHostsPStateEvent"):
-    pass
-
-
-class _TurnHosts(_Other, frozen=True, tag="TurnOnOffHostsEvent"):
-    pass
-
-
-_UNSUPPORTED = (
-    _Stop,
-    _RegisterJob,
-    _RegisterProfile,
-    _CreateProbe,
-    _StopProbe,
-    _TriggerProbe,
-    _ResetProbe,
-    _ChangeHost,
-    _ChangeHosts,
-    _TurnHosts,
+_UNSUPPORTED = unsupported(
+    _Decision,
+    "event",
+    "ForceSimulationStopEvent",
+    "RegisterJobEvent",
+    "RegisterProfileEvent",
+    "CreateProbeEvent",
+    "StopProbeEvent",
+    "TriggerProbeEvent",
+    "ResetProbeEvent",
+    "ChangeHostPStateEvent",
+    "ChangeHostsPStateEvent",
+    "TurnOnOffHostsEvent",
 )
+_SUPPORTED = (_EdcHello, _LongHello, _Execute, _Reject, _Kill, _Call, _StopCall, _Finish)
+_ANY: Any = Union.__getitem__((*_SUPPORTED, *_UNSUPPORTED))
 
-
-class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
-    now: float
-    events: list[
-        _EdcHello
-        | _LongHello
-        | _Execute
-        | _Reject
-        | _Kill
-        | _Call
-        | _StopCall
-        | _Finish
-        | _Stop
-        | _RegisterJob
-        | _RegisterProfile
-        | _CreateProbe
-        | _StopProbe
-        | _TriggerProbe
-        | _ResetProbe
-        | _ChangeHost
-        | _ChangeHosts
-        | _TurnHosts
-    ] = []
+_Decided = msgspec.defstruct(
+    "_Decided",
+    [("now", float), ("events", list[_ANY], [])],
+    frozen=True,
+    forbid_unknown_fields=True,
+)
 
 
 # --- events there and back ------------------------------------------------------------------------

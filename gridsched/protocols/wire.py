@@ -55,6 +55,16 @@ class Strict(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Data of a decision."""
 
 
+def unsupported(base: type[msgspec.Struct], content: str, *names: str) -> tuple[Any, ...]:
+    """Decisions that the protocol has and gridsched has not, whatever they say."""
+    return tuple(
+        msgspec.defstruct(
+            f"_{name}", [(content, msgspec.Raw, msgspec.Raw())], bases=(base,), tag=name, frozen=True
+        )
+        for name in names
+    )
+
+
 class Direction(NamedTuple):
     """Messages of one side: their form as JSON, how each event is written, and how it is read."""
 
