@@ -88,7 +88,7 @@ POLICIES: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("trace", ["KTH-SP2-1996-2.1-cln", "HPC2N-2002-2.2-cln"])
-@pytest.mark.parametrize("who", POLICIES, ids=str)
+@pytest.mark.parametrize("who", POLICIES, ids=lambda who: getattr(who, "label", who))
 def test_others_are_on_the_first_jobs(archive_mirror: Path, trace: str, who: Any) -> None:
     jobs = log(archive_mirror, trace, 2000)
     expected = simulate(jobs, None, who).start_time
