@@ -11,6 +11,7 @@ Only public interfaces of Numba are used.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, TypeVar
 
 import numba
@@ -53,11 +54,18 @@ class Reference(types.Type):
     def __init__(self, bundle: Any) -> None:
         self.bundle = bundle
         super().__init__(f"Reference({bundle})")
+        self._short = (
+            f"{bundle.instance_class.__name__}.{hashlib.sha256(self.name.encode()).hexdigest()[:16]}"
+        )
 
     @property
     def mangling_args(self) -> tuple[str, tuple[()]]:
-        """A short name for functions in machine code, which Numba numbers; the full one has 2,000 letters."""
-        return f"Reference.{self.bundle.instance_class.__name__}", ()
+        """A short name for functions in machine code; the full one has 2,000 letters.
+
+        It has to tell types apart: of functions with the same name and number, one compiled here and one from
+        the cache, the process has only the first.
+        """
+        return self._short, ()
 
 
 @register_model(Reference)
