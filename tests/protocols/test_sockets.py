@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import signal
 import socket
@@ -199,6 +200,16 @@ def test_what_a_command_prints_is_kept(tmp_path: Path) -> None:
     assert log.read_text() == "hello\n"
 
 
+_PATIENCE = 120.0
+"""Seconds after which a process of a test has failed."""
+
+
+def heard(pipe: int) -> bytes:
+    """What is written to a pipe next; nothing once nobody can write to it any more."""
+    assert select.select([pipe], [], [], _PATIENCE)[0], "nothing was written"
+    return os.read(pipe, 100)
+
+
 def test_a_command_ends_with_this_process(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -207,12 +218,17 @@ def test_a_command_ends_with_this_process(tmp_path: Path) -> None:
     command = shlex.join([sys.executable, "-c", script, "{socket}", str(pipe)])
     served = f"import gridsched as gs; from tests.protocols.test_session import *; command = {command!r}"
     served += "; gs.simulate(SMALL, hosts(2), gs.External(command=command), kill=True)"
-    with subprocess.Popen([sys.executable, "-c", served]) as process, pipe.open() as told:
-        assert told.readline() == "here\n"
-        process.terminate()
-        assert process.wait() == 128 + signal.SIGTERM
-        # until the last process that can write to it has ended
-        assert told.read() == ""
+    told = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with subprocess.Popen([sys.executable, "-c", served]) as process:
+        try:
+            assert heard(told) == b"here\n"
+            process.terminate()
+            assert process.wait(_PATIENCE) == 128 + signal.SIGTERM
+            # until the last process that can write to it has ended
+            assert heard(told) == b""
+        finally:
+            process.kill()
+            os.close(told)
 
 
 @pytest.mark.parametrize(
