@@ -48,5 +48,5 @@ def test_worlds_keep_their_limits_and_partitions() -> None:
     limited = _limited(jobs, 32)
     assert (limited.truth["easy"] > 0).sum() > (replace(jobs).wait_time > 0).sum(), "the limit binds"
     parts = _in_partitions(jobs, 32)
-    assert set(parts.truth) == {"fcfs", "ff", "easy", "sjf", "lxf", "lxwf"}
+    assert set(parts.truth) == {"fcfs", "ff", "easy", "sjf", "sjbf", "lxf", "lxwf"}
     assert parts.jobs.wait_time.mean() > jobs.wait_time.mean(), "two partitions wait longer than one pool"

@@ -123,8 +123,6 @@ def test_what_it_is_given_to_begin_with(
         ({"abi": "rc"}, "edc_library and abi go together"),
         ({"edc_library": "a.so", "abi": "rc"}, "edc_library: its protocol is batsim-5"),
         ({"edc_library": "a.so", "abi": "rcs", "protocol": "batsim-5"}, "abi is 'rcs'"),
-        ({"library": "a.so", "command": "x {socket}"}, "give one of them"),
-        ({"library": "a.so", "socket": "ipc:///tmp/x"}, "give one of them"),
     ],
 )
 def test_what_does_not_go_together(given: dict[str, Any], words: str) -> None:

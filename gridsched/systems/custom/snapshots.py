@@ -118,7 +118,8 @@ def _forget_jobs(a: Simulated, jobs: slice, fates: NDArray[np.int64]) -> None:
     a.direct[jobs] = False
     if not len(lives.dependents):
         lives.jobs["unmet"][jobs] = 1
-        lives.jobs["eligible"][jobs] = lives.jobs["started"][jobs] = 0
+        for name in ("eligible", "started", "killed"):
+            lives.jobs[name][jobs] = 0
         lives.jobs["fate"][jobs] = fates[jobs]
 
 
