@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from gridsched.errors import ConfigurationError, ProtocolError
 
@@ -367,16 +367,41 @@ def check_command(bound: str, command: Sequence[str]) -> None:
         )
 
 
+class _Ending:
+    """What SIGTERM does: an exception once, so that what this process has started ends with it."""
+
+    def __init__(self) -> None:
+        self._came, self._held = 0, False
+
+    def __call__(self, number: int, _: Any) -> None:
+        """End this process, unless it ends already, or starts another one."""
+        first, self._came = not self._came, number
+        if first and not self._held:
+            sys.exit(128 + number)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Let SIGTERM wait until it is known what was started."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            if self._came:
+                sys.exit(128 + self._came)
+
+
 @contextlib.contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM be an exception, so that what this process has started ends with it."""
+def _ended_in_order() -> Iterator[_Ending]:
+    """Let SIGTERM end what this process has started, where nobody else looks after it."""
+    ending = _Ending()
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
+        yield ending
         return
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, ending)
     try:
-        yield
+        yield ending
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -407,14 +432,16 @@ def connected(
     if not bound and not command:
         raise ConfigurationError("a decision process needs a socket, or a command that starts it")
     text = shlex.join(command)
-    with _ended_in_order(), tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
+    with _ended_in_order() as ending, tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
         port = _free_port() if "{port}" in text and not bound else 0
         address = bound or (f"tcp://127.0.0.1:{port}" if port else f"ipc://{folder}/peer")
         address_of(address)
         words = [word.replace("{socket}", address).replace("{port}", str(port)) for word in command]
-        process = Process(words, log) if words else None
-        patience = 0.0
+        process, patience = None, 0.0
         try:
+            if words:
+                with ending.held():
+                    process = Process(words, log)
             peer = SocketPeer(address, timeout=timeout, process=process)
             try:
                 yield peer
@@ -423,4 +450,5 @@ def connected(
                 peer.close()
         finally:
             if process is not None:
-                process.end(patience)
+                with ending.held():
+                    process.end(patience)

@@ -210,16 +210,31 @@ def heard(pipe: int) -> bytes:
     return os.read(pipe, 100)
 
 
+SERVED = """
+import gridsched as gs
+from tests.protocols.test_session import *
+gs.simulate(SMALL, hosts(2), gs.External(command={command!r}), kill=True)
+"""
+
+INTERRUPTED = """
+import os, signal, subprocess
+start = subprocess.Popen.__init__
+def interrupted(self, *arguments, **options):
+    start(self, *arguments, **options)
+    print(self.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+subprocess.Popen.__init__ = interrupted
+"""
+
+
 def test_a_command_ends_with_this_process(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     script = "import sys; pipe = open(sys.argv[2], 'w'); print('here', file=pipe, flush=True)"
     script += "; import signal; signal.pause()"
     command = shlex.join([sys.executable, "-c", script, "{socket}", str(pipe)])
-    served = f"import gridsched as gs; from tests.protocols.test_session import *; command = {command!r}"
-    served += "; gs.simulate(SMALL, hosts(2), gs.External(command=command), kill=True)"
     told = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with subprocess.Popen([sys.executable, "-c", served]) as process:
+    with subprocess.Popen([sys.executable, "-c", SERVED.format(command=command)]) as process:
         try:
             assert heard(told) == b"here\n"
             process.terminate()
@@ -229,6 +244,17 @@ def test_a_command_ends_with_this_process(tmp_path: Path) -> None:
         finally:
             process.kill()
             os.close(told)
+
+
+def test_a_command_that_starts_when_this_process_is_to_end_ends_too() -> None:
+    command = shlex.join([sys.executable, "-c", "import signal; signal.pause()", "{socket}"])
+    script = INTERRUPTED + SERVED.format(command=command)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
 
 
 @pytest.mark.parametrize(
