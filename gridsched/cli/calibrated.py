@@ -87,7 +87,7 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
 
 
 def left_out(setting: Setting) -> str:
-    """What a calibration takes into account or leaves out of what is simulated, to go on with."""
+    """What a calibration takes into account or leaves out of what is simulated, as the end of a sentence."""
     from gridsched.aspects import aspects_of
 
     used = ", ".join(aspects_of(setting.workload, setting.cluster))

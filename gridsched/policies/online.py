@@ -158,11 +158,11 @@ class OnlinePolicy(Online):
         if submitted:
             self._add(submitted)
         # those that end at one time do so by number, as in the engine
-        told = self._pinned, len(submitted), np.array(sorted(ended), np.int64), now
+        arguments = self._pinned, len(submitted), np.array(sorted(ended), np.int64), now
         if self._recent:
-            count = online.decide_predicting(*told, self._predicting, self._started)
+            count = online.decide_predicting(*arguments, self._predicting, self._started)
         else:
-            count = online.decide(*told, self._options, self._score, self._started)
+            count = online.decide(*arguments, self._options, self._score, self._started)
             scores.check_order(self._order, self._cluster.state)
         return Decided(self._started[:count].tolist(), ask_again=online.next_time(self._pinned))
 

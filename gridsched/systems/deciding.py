@@ -98,8 +98,8 @@ class DecisionProcess:
         if self._handshake is not None:
             return self._greet(message, self._handshake)
         self.counts["messages"] += 1
-        told = self.codec.decode_events(message)
-        return self.codec.encode_decisions(told.now, self._decisions(told))
+        events = self.codec.decode_events(message)
+        return self.codec.encode_decisions(events.now, self._decisions(events))
 
     def _greet(self, message: bytes, handshake: Handshake) -> bytes:
         """Answer to the first message of a simulator of version 5."""
@@ -109,21 +109,21 @@ class DecisionProcess:
             return b""
         return batsim5.write_init_reply(self.codec.encode_decisions(0.0, [self._hello(0.0)]))
 
-    def _decisions(self, told: Events) -> list[Decision]:
+    def _decisions(self, events: Events) -> list[Decision]:
         """What is decided about some events."""
-        now = math.floor(told.now)
+        now = math.floor(events.now)
         if now < self._now:
-            raise ProtocolError(f"$.now is {told.now:g}, and was {self._now} or later before")
+            raise ProtocolError(f"$.now is {events.now:g}, and was {self._now} or later before")
         self._now = now
         decisions: list[Decision] = []
         submitted: list[NewJob] = []
         ended: list[int] = []
-        for event in told.events:
-            self._take(event, told.now, decisions, submitted, ended)
+        for event in events.events:
+            self._take(event, events.now, decisions, submitted, ended)
         if self._online is not None and not self.ended:
             decided = self._online.decide(now, submitted, ended)
-            decisions += self._starts(told.now, decided)
-            decisions += self._others(told.now, decided)
+            decisions += self._starts(events.now, decided)
+            decisions += self._others(events.now, decided)
         return decisions
 
     def _take(
@@ -181,8 +181,8 @@ class DecisionProcess:
         run = event.run_time
         known = {name: self._number(name, getattr(event.labels, name)) for name in LABELS}
         known["run_time"] = None if run is None else math.ceil(min(run, LARGEST))
-        told = {name: number for name, number in known.items() if number is not None}
-        if self._online is not None and (lacking := sorted(self._online.needs - told.keys())):
+        given = {name: number for name, number in known.items() if number is not None}
+        if self._online is not None and (lacking := sorted(self._online.needs - given.keys())):
             name = lacking[0]
             place = "delay of its profile" if name == "run_time" else f"{self.codec.labels}.{name}"
             found = getattr(event.labels, name, UNSET)
@@ -191,7 +191,7 @@ class DecisionProcess:
                 f"job {event.job_id!r} at {event.timestamp:g} s: {place} is {said}, and "
                 f"{self.scheduler.label} looks at it; let the simulator send it, or use another policy"
             )
-        return NewJob(math.floor(event.submit_time), estimate, event.hosts, **told)
+        return NewJob(math.floor(event.submit_time), estimate, event.hosts, **given)
 
     def _number(self, name: str, label: Any) -> int | None:
         """Number of who is named, None where nobody is; texts get one as they come."""

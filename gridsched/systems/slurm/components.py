@@ -1,7 +1,7 @@
 """Heterogeneous jobs: components that start together, each on nodes of its own.
 
 The main loop starts none of them: it stops for the partition of a component that waits. A backfill pass plans
-each component no earlier than what it knows of the starts of the others, and at its end starts those jobs
+each component no earlier than the starts of the others that it knows, and at its end starts those jobs
 of which all components can start at that instant. What it knows is kept for two passes.
 
 Rules: `schedule` of slurmctld (src/slurmctld/job_scheduler.c, `het_job_id`) and `_het_job_start_set`,

@@ -1,7 +1,7 @@
-"""Slurm's decisions while jobs run: a controller that is told of jobs when they come and end.
+"""Slurm's decisions while jobs run: a controller that is notified of jobs when they are submitted and end.
 
 The controller has arrays for jobs that are still to come, and becomes a larger one when they are full. It
-works up to the time of each question. Jobs that run have no end until it is told.
+works up to the time of each question. Running jobs have no end until it is reported.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class OnlineSlurm(Online):
 
 
 def _widen(held: Any, wide: Any) -> None:
-    """Let a controller, or its priorities, go on with the larger arrays of another one."""
+    """Move a controller, or its priorities, to the larger arrays of another one."""
     for name, larger in vars(wide).items():
         before = getattr(held, name)
         if isinstance(larger, Priorities):
