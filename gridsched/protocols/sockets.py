@@ -72,9 +72,7 @@ def address_of(address: str) -> str:
         )
     port = rest.rpartition(":")[2]
     if transport == "tcp" and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise ConfigurationError(
-            f"socket {address!r}: a port of 1 to 65535 is missing; give for example tcp://*:28000"
-        )
+        raise ConfigurationError(f"socket {address!r}: give a port from 1 to 65535, as in tcp://*:28000")
     return f"tcp://127.0.0.1:{rest[2:]}" if transport == "tcp" and rest.startswith("*:") else address
 
 
