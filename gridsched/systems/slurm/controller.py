@@ -703,7 +703,7 @@ class Controller:
         self.watch(self, now, kind)
         return count
 
-    def _go_on(self, most: int) -> int:
+    def _queue_of_pass(self, most: int) -> int:
         """Have the queue of a backfill pass that takes time: as it was, without jobs that have left it.
 
         Returns how many are in it; only those that were tried if the pass is to end (`END`).
@@ -745,7 +745,7 @@ class Controller:
                 self.backfill,
                 self.pinned_preemption,
                 self.in_pass if depth else self.queue,
-                self._go_on(depth) if depth else self.waiting,
+                self._queue_of_pass(depth) if depth else self.waiting,
                 second,
                 self.started,
                 max(depth, 0),
@@ -891,7 +891,7 @@ class Controller:
                 changed = now if count or behind else changed
                 last_main, happened = now, False
             else:
-                before = int(self.space.count[2])
+                before = int(self.space.count[passes.TRIES])
                 if paused == FOREVER:
                     since, held, before = now, 0.0, 0
                 # others worked if it holds nothing
@@ -899,7 +899,7 @@ class Controller:
                     now - since >= longest or (not held and changed != seen and not parameters.bf_continue)
                 )
                 count = self.run_pass(now, BACKFILL, END if stops else most if each else 0)
-                took = (int(self.space.count[2]) - before) * each
+                took = (int(self.space.count[passes.TRIES]) - before) * each
                 busy, held, paused = now + round(took), held + took, FOREVER
                 if each and self.space.count[passes.NEXT]:
                     paused = busy = max(busy, now + 1)

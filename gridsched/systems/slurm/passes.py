@@ -51,8 +51,9 @@ from gridsched.systems.slurm.kernels import (
     usable_at,
 )
 
-NEXT = 4
-"""Place in `Space.count` of the place in the queue where a pass goes on, 0 for a new one."""
+TRIES, STARTS, NEXT = 2, 3, 4
+"""Places in `Space.count`: of the jobs that a pass tried, of those that it started, and of the place in the
+queue where it goes on, 0 for a new one."""
 
 NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 """What a backfill pass did with a job."""
@@ -223,7 +224,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         begin = FOREVER
         idle_then = bool(b.needs_idle and tried and horizon < FOREVER)
         if usable_at(t, s, r, j, moment, horizon, idle_then) >= t.jobs[j]["nodes"]:
-            s.count[2] += 1 - tried
+            s.count[TRIES] += 1 - tried
             tried = 1
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
         if begin == FOREVER:
@@ -332,11 +333,11 @@ def backfill_pass(
         if has_parts:
             begin_pass(t, r)
     partitions = t.reach.shape[0]
-    count, before = 0, s.count[2]
+    count, before = 0, s.count[TRIES]
     for k in range(s.count[NEXT], waiting):
-        if b.most_tests and s.count[2] >= b.most_tests:
+        if b.most_tests and s.count[TRIES] >= b.most_tests:
             break
-        if most and s.count[2] - before >= most:
+        if most and s.count[TRIES] - before >= most:
             s.count[NEXT] = k
             return count
         j = queue[k]
@@ -365,11 +366,11 @@ def backfill_pass(
         if done == STARTED:
             started[count] = t.jobs[j]["of"]
             count += 1
-            s.count[3] += 1
-            if b.most_starts and s.count[3] >= b.most_starts:
+            s.count[STARTS] += 1
+            if b.most_starts and s.count[STARTS] >= b.most_starts:
                 break
     s.count[NEXT] = 0
     if has_parts:
-        left = b.most_starts - s.count[3] + count if b.most_starts else FOREVER
+        left = b.most_starts - s.count[STARTS] + count if b.most_starts else FOREVER
         count = start_hetjobs(t, r, p, left, now, started, count)
     return count
