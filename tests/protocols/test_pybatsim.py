@@ -18,6 +18,7 @@ import xarray as xr
 import gridsched as gs
 from gridsched.engine.jit import cache_root
 from gridsched.nodes import NodeType
+from gridsched.protocols.hosts import read_hosts
 from tests.support.pybatsim import EasyBackfill, Filler
 
 NEEDS = ("docopt", "procset", "sortedcontainers", "pyzmq")
@@ -79,6 +80,6 @@ def test_it_starts_jobs_when_its_rule_does(
     policy: str, pybatsim: tuple[str, Path], archive_mirror: Path
 ) -> None:
     jobs, run = served(pybatsim, policy, archive_mirror)
-    starts = run.start_time.astype(int).values.tolist()
-    rule = EasyBackfill() if policy == "easy" else Filler(starts)
+    starts, hosts = run.start_time.astype(int).values.tolist(), run.hosts.values.tolist()
+    rule = EasyBackfill() if policy == "easy" else Filler(starts, [read_hosts(each, 100) for each in hosts])
     np.testing.assert_array_equal(run.start_time, gs.simulate(jobs, 100, rule, kill=True).start_time)

@@ -9,7 +9,7 @@ import math
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from typing import Any
 
 import gridsched as gs
 
@@ -146,8 +146,8 @@ def happened(sim: gs.Simulator) -> tuple[list[int], list[tuple[int, int, int]]]:
     memory["started"] = [job for job in memory["started"] if job in left]
     new = sim.entered - memory.get("entered", 0)
     memory["entered"] = sim.entered
-    fields = sim.queue[["job", "processors", "estimate"]]
-    return ended, fields[len(fields) - new :].tolist()
+    submitted = sim.queue[len(sim.queue) - new :]
+    return ended, submitted[["job", "processors", "estimate"]].tolist()
 
 
 def start(sim: gs.Simulator, jobs: list[int]) -> None:
@@ -178,56 +178,52 @@ class EasyBackfill(gs.CustomScheduler):
 class Filler(gs.CustomScheduler):
     """`fillerSched` of pybatsim 3.2.1, `filler` of 4.0.0a0: first fit, in which each decision takes 5 ms.
 
-    Waiting jobs are tried in the order of a set, which depends on where its process keeps them in memory. An
-    order is taken in which those come first that started at that time, by `starts`, and no other can start:
-    whether there is one, and all else, is the rule's matter.
+    Waiting jobs are tried in the order of a set, which depends on where its process keeps them in memory.
+    Each gets the first free hosts, so that the hosts of a run show which was next, where several started in
+    one second; the rule says whether any is.
 
-    fillerSched.py of 3.2.1: `sched_delay` (lines 17 and 44), the set (line 30).
+    fillerSched.py of 3.2.1: `sched_delay` (lines 17 and 44), the set (line 30), the hosts (line 35).
     """
 
     starts: Sequence[int] = ()
+    hosts: Sequence[Sequence[int]] = ()
 
     def decide(self, sim: gs.Simulator) -> None:
         """Carry out what was decided until now, and decide again if the last decisions are taken."""
         memory = sim.memory
-        if "waiting" not in memory:
-            memory |= {"free": int(sim.free[0]), "waiting": {}, "events": [], "due": {}, "ready": 0}
+        if "free" not in memory:
+            decided = zip(self.starts, (hosts[0] for hosts in self.hosts), strict=True)
+            memory["next"] = {start: job for job, start in enumerate(decided)}
+            memory |= {"free": set(range(int(sim.free[0]))), "has": {}}
+            memory |= {"waiting": {}, "events": [], "due": {}, "ready": 0}
         ended, submitted = happened(sim)
-        sizes = sim.workload.processors
-        memory["events"] += [(int(sizes[job]), None) for job in ended] + [(0, job) for job in submitted]
+        memory["events"] += [(job, 0) for job in ended] + [(job, size) for job, size, _ in submitted]
         start(sim, memory["due"].pop(sim.now, []))
         if memory["ready"] > sim.now:
             sim.call_at(memory["ready"])
             return
         clock = float(sim.now)
-        for size, submission in memory["events"]:
-            memory["free"] += size
-            if submission:
-                memory["waiting"][submission[0]] = submission[1]
+        for job, size in memory["events"]:
+            if size:
+                memory["waiting"][job] = size
+            else:
+                memory["free"] |= memory["has"].pop(job)
             clock += 0.005
             due = math.ceil(clock)
-            if min(memory["waiting"].values(), default=math.inf) <= memory["free"]:
-                jobs = self.chosen(memory["waiting"], memory["free"], due)
+            if jobs := self.chosen(memory, due):
                 memory["due"].setdefault(due, []).extend(jobs)
-                memory["free"] -= sum(memory["waiting"].pop(job) for job in jobs)
                 sim.call_at(due)
         memory["events"], memory["ready"] = [], math.ceil(clock)
 
-    def chosen(self, waiting: dict[int, int], free: int, due: int) -> list[int]:
-        """Which jobs start."""
-        wanted = [job for job in waiting if self.starts[job] == due]
-        others = min((size for job, size in waiting.items() if self.starts[job] != due), default=math.inf)
-        orders = permutations(wanted) if len(wanted) < 8 else [tuple(wanted)]
-        for order in orders:
-            jobs, left = [], free
-            for job in order:
-                if waiting[job] <= left:
-                    jobs.append(job)
-                    left -= waiting[job]
-            if others > left:
-                return jobs
-        for job in waiting:
-            if job not in jobs and waiting[job] <= left:
-                jobs.append(job)
-                left -= waiting[job]
+    def chosen(self, memory: dict[str, Any], due: int) -> list[int]:
+        """Which jobs start: while any fits, the one that the run has next, else the first."""
+        free, waiting, jobs = memory["free"], memory["waiting"], []
+        while min(waiting.values(), default=math.inf) <= len(free):
+            first = sorted(free)
+            job = memory["next"].get((due, first[0]), -1)
+            if self.hosts[job] != first[: waiting.get(job, 0)]:
+                job = next(job for job, size in waiting.items() if size <= len(free))
+            memory["has"][job] = set(first[: waiting.pop(job)])
+            free -= memory["has"][job]
+            jobs.append(job)
         return jobs
