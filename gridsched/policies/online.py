@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ _FIRST_ROOM = 1024
 
 LABELS = ("user", "group", "queue")
 """What a host may say of a job beside its size and estimate."""
+
+FIRST_TEXT = 2**40
+"""Number of the first user, group or queue that is a text."""
 
 _NEEDS = {"recent": "user", "actual": "run_time"}
 """What a kind of prediction looks at."""
@@ -61,6 +65,9 @@ class Online(ABC):
 
     needs: frozenset[str] = frozenset()
     """Fields of `NewJob` with a default that it cannot do without."""
+
+    names: Mapping[tuple[str, str], int] = MappingProxyType({})
+    """Numbers of users, groups and queues that it knows by texts: by which of these it is, and the text."""
 
     @abstractmethod
     def decide(self, now: int, submitted: Sequence[NewJob], ended: Sequence[int]) -> Decided:

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ProtocolError
 from gridsched.policies.local import Conventions
-from gridsched.policies.online import LABELS, Decided, NewJob, Online
+from gridsched.policies.online import FIRST_TEXT, LABELS, Decided, NewJob, Online
 from gridsched.protocols import batsim5
 from gridsched.protocols import messages as m
 from gridsched.protocols.batsim5 import Handshake
@@ -28,10 +28,6 @@ from gridsched.workloads.table import UNKNOWN
 
 _SOON = LARGEST // 2
 """Seconds within which a call is worth being asked for: beyond are the ends of jobs without walltime."""
-
-
-_FIRST_TEXT = 2**40
-"""Number of the first user, group or queue that is a text."""
 
 
 class DecisionProcess:
@@ -164,6 +160,7 @@ class DecisionProcess:
         if not self._hosts:
             raise ProtocolError("SimulationBegins: there are no hosts")
         self._online = self.scheduler.online(self._hosts, self._conventions)
+        self._texts.update(self._online.names)
 
     def _submit(self, event: m.JobSubmitted) -> NewJob:
         """Note a job."""
@@ -196,8 +193,8 @@ class DecisionProcess:
     def _number(self, name: str, label: Any) -> int | None:
         """Number of who is named, None where nobody is; texts get one as they come."""
         if isinstance(label, str):
-            return self._texts.setdefault((name, label), _FIRST_TEXT + len(self._texts))
-        return label if type(label) is int and UNKNOWN <= label < _FIRST_TEXT else None
+            return self._texts.setdefault((name, label), FIRST_TEXT + len(self._texts))
+        return label if type(label) is int and UNKNOWN <= label < FIRST_TEXT else None
 
     def _end(self, job_id: str, time: float) -> list[int]:
         """Let a job have ended; a job that was to be killed may be reported twice."""

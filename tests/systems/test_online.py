@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from gridsched.policies.online import Decided, NewJob
 from gridsched.simulation import simulate
 from gridsched.systems.custom.online import OnlineCustom
 from gridsched.systems.registry import scheduler_of
-from gridsched.systems.slurm.accounts import Accounting
+from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Quality
 from gridsched.systems.slurm.jobs import owners_of
 from gridsched.systems.slurm.scheduler import tree_of
 from tests.oracles.local import Job
@@ -64,8 +65,7 @@ def test_slurm_does(archive_mirror: Path, options: dict[str, Any]) -> None:
     """
     jobs = gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
     jobs = jobs.select(np.arange(len(jobs)) < 1200)
-    accounting = tree_of(gs.Slurm(), owners_of(jobs))
-    scheduler = gs.Slurm(**options, accounting=accounting)
+    scheduler = gs.Slurm(**{"accounting": tree_of(gs.Slurm(), owners_of(jobs)), **options})
     asked: list[int] = []
 
     def note(now: int, decided: Decided) -> None:
@@ -74,6 +74,63 @@ def test_slurm_does(archive_mirror: Path, options: dict[str, Any]) -> None:
     starts = starts_under(scheduler.online(100), jobs, note)
     assert starts.tolist() == simulate(jobs, 100, scheduler).start_time.values.tolist()
     assert not set(asked) <= set(jobs.submit_time.tolist())
+
+
+RUNNING = {
+    "jobs": {"physics": {("group", "jobs"): 9, ("user", "jobs"): 2}, "2": {("user", "nodes"): 20}},
+    "processors": {"physics": {("group", "processors"): 40}, "2": {("user", "processors"): 9}},
+    "minutes that run": {"physics": {("group", "running processors"): 9000}},
+    "minutes that were used": {"physics": {("group", "used processors"): 60_000}},
+}
+"""Limits of accounts."""
+
+
+@pytest.mark.parametrize("kind", RUNNING)
+@pytest.mark.parametrize("priority", ["basic", "multifactor"])
+def test_slurm_keeps_limits_as_in_a_simulation(archive_mirror: Path, kind: str, priority: Any) -> None:
+    """Those of accounts and users of the accounting, of users who come later, and of a quality of service.
+
+    Names that are no numbers are known to the host by the numbers that it is given. The first jobs of the
+    account with minutes come late, when some of what it had used before has decayed.
+    """
+    jobs = gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
+    jobs = jobs.select(np.arange(len(jobs)) < 1200)
+    late = np.arange(len(jobs)) >= 300
+    jobs = replace(
+        jobs, group=np.where(late & (jobs.user % 3 == 0), 1, 2 + jobs.user % 3), queue=jobs.user % 2
+    )
+
+    def scheduler(account: str) -> gs.Slurm:
+        limits = RUNNING[kind]
+        own = Limits(
+            running={("user", "processors"): 60, ("group", "running nodes"): 40_000}, job={"wall": 40_000}
+        )
+        return gs.Slurm(
+            priority_type=priority,
+            priority_weight_age=1000,
+            priority_decay_half_life=86400,
+            enforce_limits=True,
+            safe_limits=True,
+            accounting=Accounting(
+                associations=(
+                    Association(account="root"),
+                    Association(account=account, parent="root", limits=Limits(running=limits["physics"])),
+                    Association(account=account, user="1", parent=account),
+                    Association(account="2", parent="root", limits=Limits(running=limits.get("2", {}))),
+                ),
+                qualities={"1": Quality(name="1", limits=own, usage_factor=2.0)},
+                usage={(account, "1"): 3e6},
+            ),
+        )
+
+    online = scheduler("physics").online(100)
+    number = online.names["group", "physics"]
+    starts = starts_under(online, replace(jobs, group=np.where(jobs.group == 1, number, jobs.group)))
+    expected = simulate(jobs, 100, scheduler("1")).start_time.values
+    assert starts.tolist() == expected.tolist()
+    free = simulate(jobs, 100, replace(scheduler("1"), enforce_limits=False)).start_time.values
+    assert (expected > free).sum() > 50
+    assert (expected < 0).any()
 
 
 def test_users_join_the_fair_shares_with_their_first_jobs() -> None:
@@ -98,11 +155,16 @@ def test_slurm_has_to_be_called_when_it_asks() -> None:
         slurm.decide(40, [], [])
 
 
+USED_UP = Accounting(
+    qualities={"1": Quality(name="1", limits=Limits(running={("group", "used nodes"): 60}))},
+)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"preempt_type": "partition_prio", "preempt_mode": "cancel"}, "does not let jobs wait again"),
-        ({"enforce_limits": True, "accounting": Accounting()}, "leave accounting or enforce_limits "),
+        ({"enforce_limits": True, "accounting": USED_UP}, "would be killed.*AccountingStorageEnforce=safe"),
     ],
 )
 def test_what_slurm_cannot_do_there(options: dict[str, Any], words: str) -> None:

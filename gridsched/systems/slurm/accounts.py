@@ -265,6 +265,40 @@ def read_usage(path: str | Path, accounting: Accounting) -> Accounting:
     return replace(accounting, usage=usage)
 
 
+def renamed(accounting: Accounting, called: Callable[[str, str], str]) -> Accounting:
+    """The accounting with other names.
+
+    Parameters
+    ----------
+    accounting : Accounting
+        What has names.
+    called : callable
+        The new name of a "group" (account), "user" or "queue" (quality of service), and of nobody.
+    """
+    return replace(
+        accounting,
+        associations=tuple(
+            replace(
+                each,
+                account=called("group", each.account),
+                user=called("user", each.user),
+                parent=called("group", each.parent),
+            )
+            for each in accounting.associations
+        ),
+        qualities={
+            called("queue", name): replace(
+                quality, preempts=tuple(called("queue", other) for other in quality.preempts)
+            )
+            for name, quality in accounting.qualities.items()
+        },
+        usage={
+            (called("group", account), called("user", user)): amount
+            for (account, user), amount in accounting.usage.items()
+        },
+    )
+
+
 def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
     rows = list(csv.DictReader(read_text(path).splitlines(), delimiter="|"))
     found = {}

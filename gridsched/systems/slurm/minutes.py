@@ -72,19 +72,27 @@ class Minutes(Usage):
         unit: int,
     ) -> None:
         super().__init__(parameters, rules.begin, unit, rules.resets)
-        self.inner, self.rules, self.tables = inner, rules, tables
+        self.inner, self.tables = inner, tables
         self.counts = parameters.priority_type == "multifactor"
         if not self.counts:
             self.next = FOREVER
-        jobs, limits = tables.jobs, tables.limits
+        limits = tables.limits
         self.fades = ~np.resize(rules.keeps, len(limits)) & (limits["minutes"] < FOREVER)
         if rules.resets.period == "now":
             limits["spent"] = 0
-        # time limits are whole minutes
-        self.whole = -(-jobs["limit"].astype(np.int64) // 60) * 60
-        jobs["asked"] = np.where(rules.factor == 0, 0, self.whole)
-        jobs["promise"] = self.whole * rules.factor
+        self.factor = rules.factor.copy()
+        self.whole = np.zeros(len(tables.jobs), np.int64)
         self.left = self.whole.copy()
+        self.take_in(slice(len(self.whole)), rules.factor)
+
+    def take_in(self, rows: slice, factor: NDArray[np.float64]) -> None:
+        """Take notice of jobs, each of which counts so many times."""
+        jobs = self.tables.jobs[rows]
+        # time limits are whole minutes
+        whole = -(-jobs["limit"].astype(np.int64) // 60) * 60
+        jobs["asked"] = np.where(factor == 0, 0, whole)
+        jobs["promise"] = whole * factor
+        self.factor[rows], self.whole[rows], self.left[rows] = factor, whole, whole
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
@@ -129,7 +137,7 @@ class Minutes(Usage):
         ran = self._use(jobs, second)
         before = self.tables.jobs["promised"][jobs]
         self.left[jobs] = np.maximum(self.left[jobs] - ran, 0)
-        after = (self.left[jobs] * self.rules.factor[jobs]).astype(np.int64)
+        after = (self.left[jobs] * self.factor[jobs]).astype(np.int64)
         rows, which, amount = self._rows(jobs)
         np.subtract.at(self.tables.limits["promised"], rows, (before - after)[which] * amount)
         self.tables.jobs["promised"][jobs] = after
@@ -141,7 +149,7 @@ class Minutes(Usage):
         ran: Integers = np.maximum(second - np.maximum(since, self.last), 0)
         if self.counts:
             rows, which, amount = self._rows(jobs)
-            seconds = (ran * self.rules.factor[jobs])[which]
+            seconds = (ran * self.factor[jobs])[which]
             fading = np.where(self.fades[rows], self.decay ** ran[which], 1.0)
             np.add.at(self.tables.limits["spent"], rows, seconds * fading * amount)
         return ran

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,15 @@ from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.platform import Cluster, Platform
-from gridsched.policies.online import Decided, NewJob, Online
+from gridsched.policies.online import FIRST_TEXT, Decided, NewJob, Online
 from gridsched.submission import submit
-from gridsched.systems.slurm.accounts import Owner
+from gridsched.systems.slurm.accounts import ROOT, Accounting, Owner, renamed, usage_factors
 from gridsched.systems.slurm.controller import APART, Controller, amounts_of
 from gridsched.systems.slurm.jobs import ClusterJobs
+from gridsched.systems.slurm.kernels import AMOUNTS
+from gridsched.systems.slurm.limits import unlimited
 from gridsched.systems.slurm.priority import Multifactor, Priorities, Shares
-from gridsched.workloads.table import Workload
+from gridsched.workloads.table import UNKNOWN, Workload
 
 if TYPE_CHECKING:
     from gridsched.systems.slurm.scheduler import Slurm
@@ -46,7 +49,7 @@ class OnlineSlurm(Online):
     Raises
     ------
     ConfigurationError
-        If it would have to take jobs off their nodes, or needs to know beforehand who has jobs.
+        If it would have to take jobs off their nodes.
     """
 
     def __init__(self, scheduler: Slurm, processors: int) -> None:
@@ -55,19 +58,27 @@ class OnlineSlurm(Online):
                 "slurm with preempt_type cannot decide while jobs run: another simulator does not let jobs "
                 "wait again; leave it out (PreemptType)"
             )
-        if scheduler.enforce_limits and scheduler.accounting is not None:
+        self.names: dict[tuple[str, str], int] = {}
+        accounting, limited = scheduler.accounting, False
+        if accounting is not None:
+            accounting = renamed(accounting, self._number)
+            scheduler, limited = replace(scheduler, accounting=accounting), scheduler.enforce_limits
+        self._accounting = accounting or Accounting()
+        if limited and not scheduler.safe_limits and _kills(self._accounting):
             raise ConfigurationError(
-                "slurm with limits of accounts cannot decide while jobs run: not built yet; leave accounting "
-                "or enforce_limits (AccountingStorageEnforce) out"
+                "slurm with limits of used minutes (GrpTRESMins) cannot decide while jobs run: the running "
+                "jobs of who has used them up would be killed, and their nodes used before another simulator "
+                "has done so; have AccountingStorageEnforce=safe (safe_limits), or leave them out"
             )
         looks_at = {
-            "user": scheduler.priority_weight_fairshare or scheduler.bf_max_job_user,
-            "group": scheduler.priority_weight_fairshare,
-            "queue": scheduler.priority_weight_qos,
+            "user": scheduler.priority_weight_fairshare or scheduler.bf_max_job_user or limited,
+            "group": scheduler.priority_weight_fairshare or limited,
+            "queue": scheduler.priority_weight_qos or (limited and self._accounting.qualities),
         }
         self.needs = frozenset(name for name, used in looks_at.items() if used)
         self._scheduler = scheduler
         self._cluster = Cluster(processors=processors, name="hosts")
+        self._limits: dict[tuple[str, ...], int] = {}
         self._controller: Controller | None = None
         self._steps: Iterator[int] = iter(())
         self._jobs, self._placed = 0, 0
@@ -111,7 +122,7 @@ class OnlineSlurm(Online):
         jobs, owners, priorities = self._prepared(columns)
         records = jobs.tickets.jobs
         nodes = records["nodes"].astype(np.int64)
-        controller = self._with_room(now, len(records), int(nodes.sum()))
+        controller = self._with_room(now, jobs)
         first = self._jobs
         rows = slice(first, first + len(records))
         records["of"] = first + np.arange(len(records))
@@ -126,12 +137,16 @@ class OnlineSlurm(Online):
         controller.set_limits(records["of"].astype(np.int64))
         controller.lifecycles.jobs[rows] = jobs.tickets.lifecycles.jobs
         controller.look_at_lifecycles()
-        if isinstance(priorities, Multifactor) and isinstance(controller.priorities, Multifactor):
-            self._let_join(controller.priorities, owners)
+        self._hold_to_limits(controller, jobs, rows)
+        minutes = controller.minutes
+        if minutes is not None:
+            minutes.take_in(rows, usage_factors(self._accounting, owners))
+        held = controller.priorities if minutes is None else minutes.inner
+        if isinstance(priorities, Multifactor) and isinstance(held, Multifactor):
+            self._let_join(held, owners)
             for name in _OF_JOBS:
-                getattr(controller.priorities, name)[rows] = getattr(priorities, name)
-            place = controller.priorities.shares.place
-            controller.priorities.place[rows] = [place[account, user] for account, user, _ in owners]
+                getattr(held, name)[rows] = getattr(priorities, name)
+            held.place[rows] = [held.shares.place[account, user] for account, user, _ in owners]
         self._jobs += len(records)
         self._placed += int(nodes.sum())
         fates = jobs.tickets.lifecycles.jobs["fate"]
@@ -150,34 +165,80 @@ class OnlineSlurm(Online):
         platform = Platform([self._cluster])
         return self._scheduler.prepared(submit(workload, platform).at_home(), self._cluster, np.arange(count))
 
-    def _with_room(self, now: int, jobs: int, nodes: int) -> Controller:
-        """The controller, with room for so many jobs more that have so many nodes."""
-        controller = self._controller
+    def _hold_to_limits(self, controller: Controller, jobs: ClusterJobs, rows: slice) -> None:
+        """Let jobs count for limits.
+
+        Those of users who have not had jobs before are new; those of minutes are of accounts and qualities of
+        service, which are all known.
+        """
+        tables, limits = controller.tables, jobs.machine.limits
+        place = np.full(len(limits) + 1, -1)
+        for k, key in enumerate(jobs.limit_keys):
+            if key not in self._limits:
+                row = self._limits[key] = len(self._limits)
+                tables.limits[row] = limits[k]
+                tables.most[row] = [limits[name][k] for name in AMOUNTS]
+            place[k] = self._limits[key]
+        limited = jobs.tickets.limited
+        mine = tables.limited[rows]
+        mine[:] = -1
+        # `kernels.unchecked` on arrays
+        mine[:, : limited.shape[1]] = np.where(limited < -1, -2 - place[-2 - limited], place[limited])
+
+    def _with_room(self, now: int, jobs: ClusterJobs) -> Controller:
+        """The controller, with room for more jobs, their nodes and their limits."""
+        controller, width = self._controller, jobs.tickets.limited.shape[1]
+        count = self._jobs + len(jobs.tickets.jobs)
+        nodes = self._placed + int(jobs.tickets.jobs["nodes"].sum())
+        limits = len(self._limits.keys() | set(jobs.limit_keys))
         if controller is not None:
-            room = len(controller.of), len(controller.tables.placed) - 1
-            if self._jobs + jobs <= room[0] and self._placed + nodes <= room[1]:
+            tables = controller.tables
+            most, longest = tables.limited.shape
+            fits = count <= most and nodes < len(tables.placed)
+            if fits and limits <= len(tables.limits) and width <= longest:
                 return controller
-        count = max(2 * (self._jobs + jobs), _FIRST_ROOM)
-        processors = min(-(-2 * (self._placed + nodes) // count) + 1, self._cluster.processors)
+            width = max(width, longest)
+        # those who are in the accounting come first: limits may begin with what they have used
+        known = [each for each in self._accounting.associations if each.account != ROOT]
+        queues = [int(name) for name in self._accounting.qualities] or [UNKNOWN]
+        count = max(2 * count, _FIRST_ROOM) + max(len(known), len(queues))
+        users, groups = np.arange(count), np.full(count, UNKNOWN)
+        users[: len(known)] = [int(each.user or UNKNOWN) for each in known]
+        groups[: len(known)] = [int(each.account) for each in known]
         made, owners, priorities = self._prepared(
             {
                 "submit_time": np.full(count, now),
                 "estimate": np.ones(count, np.int64),
-                "processors": np.full(count, processors),
-                "user": np.arange(count),
+                "processors": np.full(count, min(-(-2 * nodes // count) + 1, self._cluster.processors)),
+                "user": users,
+                "group": groups,
+                "queue": np.resize(queues, count),
             }
         )
         made.tickets.lifecycles.jobs["submit"] = FOREVER
+        more = np.concatenate([made.machine.limits, unlimited(2 * limits)])
+        made = replace(
+            made,
+            machine=replace(made.machine, limits=more),
+            tickets=replace(made.tickets, limited=np.full((count, width), -1)),
+        )
         larger = self._scheduler.controller(made, owners, priorities)
         if controller is not None:
             _widen(controller, larger)
             return controller
+        self._limits = {key: row for row, key in enumerate(made.limit_keys)}
         if isinstance(priorities, Multifactor):
             priorities.shares = self._shares()
         self._controller = larger
         phase = np.random.default_rng(0).random(3)
         self._steps = larger.steps(phase.tolist())
         return larger
+
+    def _number(self, kind: str, name: str) -> str:
+        """The number of a user, group or queue, as text; nobody and the root stay."""
+        if not name or name.removeprefix("-").isdigit() or (kind, name) == ("group", ROOT):
+            return name
+        return str(self.names.setdefault((kind, name), FIRST_TEXT + len(self.names)))
 
     def _shares(self) -> Shares:
         """Fair shares of those who have had jobs, and of those in the accounting."""
@@ -202,6 +263,12 @@ class OnlineSlurm(Online):
         after.refresh()
         priorities.place[: self._jobs] = moved[priorities.place[: self._jobs]]
         priorities.shares = after
+
+
+def _kills(accounting: Accounting) -> bool:
+    """Whether anybody has minutes that can be used up."""
+    everybody = *accounting.associations, *accounting.qualities.values()
+    return any(what.startswith("used ") for each in everybody for _, what in each.limits.running)
 
 
 def _widen(held: Any, wide: Any) -> None:

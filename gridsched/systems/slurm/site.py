@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
 from gridsched.platform import Cluster
 from gridsched.systems.base import CONSTRAINT, LICENCE, Site
-from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, words
+from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage, renamed, words
 from gridsched.systems.slurm.changes import names_in
 from gridsched.systems.slurm.conf import (
     ADMINISTRATION,
@@ -300,10 +301,12 @@ def _numbers(partitions: Sequence[str], known: Sequence[str]) -> list[int]:
 
 def _called(names: Mapping[str, Sequence[str]], kind: str, name: str) -> str:
     """Number of an account, user or quality of service in a log as text, or what no job has."""
-    number = _number(name, names.get(kind, ()))
+    known = names.get(kind, ())
+    number = _number(name, known)
+    if not known or not name or (kind, name) == ("group", ROOT):
+        return name if number is None else str(number)
     # who has no job must not have the name of one who has
-    known = f"no job: {name}" if number is None else str(number)
-    return name if not name or (kind, name) == ("group", ROOT) else known
+    return f"no job: {name}" if number is None else str(number)
 
 
 def _accounting(
@@ -322,31 +325,7 @@ def _accounting(
     if usage is not None:
         read = read_usage(usage, read)
 
-    def called(kind: str, name: str) -> str:
-        return _called(names, kind, name)
-
-    return replace(
-        read,
-        associations=tuple(
-            replace(
-                each,
-                account=called("group", each.account),
-                user=called("user", each.user),
-                parent=called("group", each.parent),
-            )
-            for each in read.associations
-        ),
-        qualities={
-            called("queue", name): replace(
-                quality, preempts=tuple(called("queue", other) for other in quality.preempts)
-            )
-            for name, quality in read.qualities.items()
-        },
-        usage={
-            (called("group", account), called("user", user)): amount
-            for (account, user), amount in read.usage.items()
-        },
-    )
+    return renamed(read, partial(_called, names))
 
 
 def _partition(partition: SlurmPartition, number: int) -> Partition:
