@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,9 @@ _NEVER = 2**61
 
 _FIRST_ROOM = 1024
 """Jobs that there is room for at first."""
+
+_KNOWN_KINDS = 4096
+"""Kinds of jobs that are prepared once."""
 
 _OF_JOBS = ("fixed", "early", "late", "usage_factor")
 """What priorities know of each job beside its owner."""
@@ -76,6 +80,8 @@ class OnlineSlurm(Online):
             "queue": scheduler.priority_weight_qos or (limited and self._accounting.qualities),
         }
         self.needs = frozenset(name for name, used in looks_at.items() if used)
+        # users submit the same job again and again
+        self._prepared_job = lru_cache(_KNOWN_KINDS)(self._prepare_job)
         self._scheduler = scheduler
         self._cluster = Cluster(processors=processors, name="hosts")
         self._limits: dict[tuple[str, ...], int] = {}
@@ -88,7 +94,7 @@ class OnlineSlurm(Online):
 
     def decide(self, now: int, submitted: Sequence[NewJob], ended: Sequence[int]) -> Decided:
         """What to do now, see `Online`."""
-        rejected = self._admit(now, submitted) if submitted else []
+        rejected = [self._jobs - 1 for job in submitted if self._admit(now, job)]
         controller = self._controller
         if controller is None:
             return Decided()
@@ -111,31 +117,23 @@ class OnlineSlurm(Online):
         asks = controller.waiting > 0 and wanted < _NEVER
         return Decided(started, rejected, ask_again=wanted if asks else FOREVER)
 
-    def _admit(self, now: int, submitted: Sequence[NewJob]) -> list[int]:
-        """Take new jobs in; those that are rejected."""
-        columns = {
-            name: np.array(values, np.int64)
-            for name, values in zip(NewJob._fields, zip(*submitted, strict=True), strict=True)
-            if name != "run_time"
-        }
-        columns["submit_time"][:] = now
-        jobs, owners, priorities = self._prepared(columns)
-        records = jobs.tickets.jobs
-        nodes = records["nodes"].astype(np.int64)
+    def _admit(self, now: int, job: NewJob) -> bool:
+        """Take a new job in; whether it is rejected."""
+        jobs, owners, priorities = self._prepared_job(job._replace(submit_time=0, run_time=UNKNOWN))
+        records, lives = jobs.tickets.jobs, jobs.tickets.lifecycles.jobs
         controller = self._with_room(now, jobs)
-        first = self._jobs
-        rows = slice(first, first + len(records))
-        records["of"] = first + np.arange(len(records))
-        records["record"] = records["of"] * APART
-        records["first"] = self._placed + np.cumsum(nodes) - nodes
-        records["user"] = [
-            self._users.setdefault(user, len(self._users)) for user in columns["user"].tolist()
-        ]
+        rows = slice(self._jobs, self._jobs + 1)
+        # it may have been prepared for another one
+        records["of"] = self._jobs
+        records["record"] = self._jobs * APART
+        records["first"] = self._placed
+        records["user"] = self._users.setdefault(job.user, len(self._users))
+        lives["submit"] = now
         controller.tables.jobs[rows] = records
         controller.tables.amounts[rows] = amounts_of(records)
         controller.guess[rows] = records["limit"]
         controller.set_limits(records["of"].astype(np.int64))
-        controller.lifecycles.jobs[rows] = jobs.tickets.lifecycles.jobs
+        controller.lifecycles.jobs[rows] = lives
         controller.look_at_lifecycles()
         self._hold_to_limits(controller, jobs, rows)
         minutes = controller.minutes
@@ -147,10 +145,15 @@ class OnlineSlurm(Online):
             for name in _OF_JOBS:
                 getattr(held, name)[rows] = getattr(priorities, name)
             held.place[rows] = [held.shares.place[account, user] for account, user, _ in owners]
-        self._jobs += len(records)
-        self._placed += int(nodes.sum())
-        fates = jobs.tickets.lifecycles.jobs["fate"]
-        return (first + np.flatnonzero(fates == int(Fate.REJECTED))).tolist()
+        self._jobs += 1
+        self._placed += int(records["nodes"][0])
+        return int(lives["fate"][0]) == int(Fate.REJECTED)
+
+    def _prepare_job(self, job: NewJob) -> tuple[ClusterJobs, list[Owner], Priorities]:
+        """A job that is submitted at 0 s, as the controller wants it."""
+        known = job._asdict()
+        del known["run_time"]
+        return self._prepared({name: np.array([value]) for name, value in known.items()})
 
     def _prepared(self, columns: dict[str, Any]) -> tuple[ClusterJobs, list[Owner], Priorities]:
         """Jobs by the columns of `NewJob`, as the controller wants them."""
