@@ -345,6 +345,7 @@ class Controller:
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
             free=np.zeros((most, words), np.int64),
+            number=np.zeros(most, np.int64),
             opens=np.zeros(most, np.uint8),
             order=np.zeros(most, np.int64),
             count=np.zeros(5, np.int64),
@@ -407,9 +408,8 @@ class Controller:
         self.ends: list[tuple[int, int]] = []
         self.end = np.full(count, -1, np.int64)
         self.queue = np.zeros(rows + 1, np.int64)
-        self.waiting = 0
+        self.waiting = self.ordered = 0  # rows in the queue, of which the first ones are in order
         self.in_pass, self.left_in_pass = np.zeros(rows + 1, np.int64), 0
-        self.sorted = True
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
         # a job that was suspended has a start by which it would have run as long without that
@@ -486,6 +486,7 @@ class Controller:
     def _keep(self, waits: NDArray[np.bool_]) -> None:
         """Keep only some of the jobs in the queue."""
         kept = self.queue[: self.waiting][waits]
+        self.ordered = int(np.count_nonzero(waits[: self.ordered]))
         self.waiting = len(kept)
         self.queue[: self.waiting] = kept
 
@@ -502,7 +503,6 @@ class Controller:
         for row in self.rows.get(job, (job,)):
             self.queue[self.waiting] = row
             self.waiting += 1
-        self.sorted = False
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -672,7 +672,7 @@ class Controller:
         """Give the waiting jobs new priorities."""
         waiting = self.queue[: self.waiting]
         self.tables.jobs["priority"][waiting] = self.priorities.recalculate(now, waiting)
-        self.sorted = False
+        self.ordered = 0
         if self.minutes is not None:
             overdrawn = self.minutes.overdrawn()
             self._kill(overdrawn, now, "lost")
@@ -686,12 +686,7 @@ class Controller:
         if not self.waiting:
             self.space.count[passes.NEXT] = 0
             return 0
-        if not self.sorted:
-            waiting = self.queue[: self.waiting]
-            priority = self.tables.jobs["priority"][waiting]
-            tier = self.tier[self.tables.jobs["partition"][waiting]]
-            self.queue[: self.waiting] = waiting[np.lexsort((self.place[waiting], -priority, -tier))]
-            self.sorted = True
+        self._order_queue()
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
@@ -702,6 +697,17 @@ class Controller:
         count = self._make_pass(now, kind, depth)
         self.watch(self, now, kind)
         return count
+
+    def _order_queue(self) -> None:
+        """Have those who wait in order of tier, priority and number."""
+        if self.ordered == 0:
+            waiting = self.queue[: self.waiting]
+            priority = self.tables.jobs["priority"][waiting]
+            tier = self.tier[self.tables.jobs["partition"][waiting]]
+            self.queue[: self.waiting] = waiting[np.lexsort((self.place[waiting], -priority, -tier))]
+        elif self.ordered < self.waiting:
+            kernels.insert(self.pinned_tables, self.queue, self.tier, self.place, self.ordered, self.waiting)
+        self.ordered = self.waiting
 
     def _queue_of_pass(self, most: int) -> int:
         """Have the queue of a backfill pass that takes time: as it was, without jobs that have left it.
@@ -757,12 +763,14 @@ class Controller:
             first = started[self.first_start[started] < 0]
             self.first_start[first], self.by[first] = now, kind
             self._set_end(started)
+            gone = 0
             for job in started.tolist():
+                gone += len(self.rows.get(job, (job,)))
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self.look_at_lifecycles()
-            self._keep(self.start[self.of[self.queue[: self.waiting]]] < 0)
+            self.waiting = self.ordered = kernels.leave(self.queue, self.waiting, self.of, self.start, gone)
         if kind == BACKFILL and (failed := int(self.room.parts_counts[components.FAILED])):
             # jobs that could not start together are held like those that are requeued
             self.room.parts_counts[components.FAILED] = 0

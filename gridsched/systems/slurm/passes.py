@@ -40,11 +40,12 @@ from gridsched.systems.slurm.kernels import (
     keep_off,
     mark,
     mark_free,
+    next_try,
+    number_of_both,
     over_limit,
     pack,
     past_reservations,
     plan,
-    reopening,
     start,
     tested,
     unmark,
@@ -218,7 +219,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
                 return NEITHER
-        later = reopening(t, s, r, b, j, now, moment)
+        moment, later = next_try(t, s, r, b, j, now, moment, not no_plan)
         # what begins after `later` is not looked at: the job is tried then
         horizon = max(later, now) if later and not no_plan and not is_part else FOREVER
         begin = FOREVER
@@ -329,6 +330,7 @@ def backfill_pass(
         s.begin[0] = now // b.resolution * b.resolution
         s.end[0] = (now + b.window) // b.resolution * b.resolution
         s.free[0, :] = r.up
+        s.number[0] = number_of_both(r.up, r.up)
         s.opens[0] = 0
         if has_parts:
             begin_pass(t, r)
