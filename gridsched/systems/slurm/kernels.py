@@ -565,12 +565,14 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
     whole, cores, memory, gpus = job["whole"] != 0, job["cores"], job["memory"], job["gpus"]
     count = 0
     for node in range(len(usable)):
+        quiet = idle[node] != 0 if whole else alone[node] == 0
+        # without branches, so that several nodes are looked at together
         yes = (
-            usable[node] != 0
-            and (idle[node] != 0 if whole else alone[node] == 0)
-            and free[CORES, node] >= cores
-            and free[MEMORY, node] >= memory
-            and free[GPUS, node] >= gpus
+            (usable[node] != 0)
+            & quiet
+            & (free[CORES, node] >= cores)
+            & (free[MEMORY, node] >= memory)
+            & (free[GPUS, node] >= gpus)
         )
         fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
