@@ -733,7 +733,14 @@ class Controller:
             if p in closed:
                 self.noted.append(now)
                 continue
-            if self.over_limit(j, now) or not self.has_licences(j, now):
+            if self.over_limit(j, now):
+                continue
+            if self.jobs[j].nodes > len(cluster.partitions[p] & self.up(now) - lost):
+                self.noted.append(now)
+                closed.add(p)
+                lost |= cluster.partitions[p]
+                continue
+            if not self.has_licences(j, now):
                 continue
             self.unmark(cluster.partitions[p])
             if self.of_all(j, now, now):

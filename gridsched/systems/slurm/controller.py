@@ -1,11 +1,4 @@
-"""The controller: when it looks at its queue, and the treatment of the jobs.
-
-slurmctld does nothing at the instant of a submission or an end but note that there is something to do. Its
-main loop wakes each second, and starts jobs if something happened (`batch_sched_delay`) or if it has not for
-`sched_interval`; the backfill scheduler wakes each `bf_interval`, and again each second while nothing has
-changed since. What a pass notes of waiting jobs is a change (`last_job_update` of schedule() and of
-_attempt_backfill() in Slurm 22.05).
-"""
+"""The controller: the treatment of the jobs, and the passes over its queue; `cadence` says when."""
 
 from __future__ import annotations
 
@@ -25,6 +18,7 @@ from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.engine.reference import pinned
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import components, kernels, passes
+from gridsched.systems.slurm.cadence import END, Cadence
 from gridsched.systems.slurm.kernels import (
     HETJOB,
     JOB,
@@ -139,9 +133,6 @@ class Tickets:
     licences: Integers | None = None
     minutes: MinuteRules | None = None
 
-
-END = -1
-"""Instead of a number of jobs to try: a backfill pass ends that was interrupted."""
 
 _WAITS = FOREVER
 """Stands for a node in what happens to a job that was preempted: it waits again."""
@@ -338,13 +329,13 @@ class Controller:
             fits_since=np.zeros(len(suits), np.int64),
             changes=np.zeros(1, np.int64),
         )
-        self.backfills = parameters.scheduler_type == "backfill"
         size = parameters.bf_node_space_size or parameters.bf_max_job_test or 2 * count + 1
-        most = min(size, 2 * count + 1) + 3 if self.backfills else 4
+        most = min(size, 2 * count + 1) + 3 if parameters.scheduler_type == "backfill" else 4
         self.space = Space(
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
             free=np.zeros((most, words), np.int64),
+            number=np.zeros(most, np.int64),
             opens=np.zeros(most, np.uint8),
             order=np.zeros(most, np.int64),
             count=np.zeros(5, np.int64),
@@ -407,9 +398,8 @@ class Controller:
         self.ends: list[tuple[int, int]] = []
         self.end = np.full(count, -1, np.int64)
         self.queue = np.zeros(rows + 1, np.int64)
-        self.waiting = 0
+        self.waiting = self.ordered = 0  # rows in the queue, of which the first ones are in order
         self.in_pass, self.left_in_pass = np.zeros(rows + 1, np.int64), 0
-        self.sorted = True
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
         # a job that was suspended has a start by which it would have run as long without that
@@ -486,6 +476,7 @@ class Controller:
     def _keep(self, waits: NDArray[np.bool_]) -> None:
         """Keep only some of the jobs in the queue."""
         kept = self.queue[: self.waiting][waits]
+        self.ordered = int(np.count_nonzero(waits[: self.ordered]))
         self.waiting = len(kept)
         self.queue[: self.waiting] = kept
 
@@ -502,7 +493,6 @@ class Controller:
         for row in self.rows.get(job, (job,)):
             self.queue[self.waiting] = row
             self.waiting += 1
-        self.sorted = False
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -672,7 +662,7 @@ class Controller:
         """Give the waiting jobs new priorities."""
         waiting = self.queue[: self.waiting]
         self.tables.jobs["priority"][waiting] = self.priorities.recalculate(now, waiting)
-        self.sorted = False
+        self.ordered = 0
         if self.minutes is not None:
             overdrawn = self.minutes.overdrawn()
             self._kill(overdrawn, now, "lost")
@@ -686,12 +676,7 @@ class Controller:
         if not self.waiting:
             self.space.count[passes.NEXT] = 0
             return 0
-        if not self.sorted:
-            waiting = self.queue[: self.waiting]
-            priority = self.tables.jobs["priority"][waiting]
-            tier = self.tier[self.tables.jobs["partition"][waiting]]
-            self.queue[: self.waiting] = waiting[np.lexsort((self.place[waiting], -priority, -tier))]
-            self.sorted = True
+        self._order_queue()
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
@@ -702,6 +687,17 @@ class Controller:
         count = self._make_pass(now, kind, depth)
         self.watch(self, now, kind)
         return count
+
+    def _order_queue(self) -> None:
+        """Have those who wait in order of tier, priority and number."""
+        if self.ordered == 0:
+            waiting = self.queue[: self.waiting]
+            priority = self.tables.jobs["priority"][waiting]
+            tier = self.tier[self.tables.jobs["partition"][waiting]]
+            self.queue[: self.waiting] = waiting[np.lexsort((self.place[waiting], -priority, -tier))]
+        elif self.ordered < self.waiting:
+            kernels.insert(self.pinned_tables, self.queue, self.tier, self.place, self.ordered, self.waiting)
+        self.ordered = self.waiting
 
     def _queue_of_pass(self, most: int) -> int:
         """Have the queue of a backfill pass that takes time: as it was, without jobs that have left it.
@@ -757,12 +753,14 @@ class Controller:
             first = started[self.first_start[started] < 0]
             self.first_start[first], self.by[first] = now, kind
             self._set_end(started)
+            gone = 0
             for job in started.tolist():
+                gone += len(self.rows.get(job, (job,)))
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self.look_at_lifecycles()
-            self._keep(self.start[self.of[self.queue[: self.waiting]]] < 0)
+            self.waiting = self.ordered = kernels.leave(self.queue, self.waiting, self.of, self.start, gone)
         if kind == BACKFILL and (failed := int(self.room.parts_counts[components.FAILED])):
             # jobs that could not start together are held like those that are requeued
             self.room.parts_counts[components.FAILED] = 0
@@ -811,108 +809,57 @@ class Controller:
 
         What is submitted or ends after `until` need not be known before it is moved on.
         """
-        unit, parameters = self.unit, self.parameters
-        interval = parameters.sched_interval * unit
         begin = self.next_event()
         if begin == FOREVER:
             return
-        turn = max(round(unit * (1 + drift)), 1)
-        origin = begin - int(phase[0] * unit)
-        full = begin - int(phase[2] * interval)
-        last_main = last_backfill = changed = -1
-        happened, settled, behind, rolling = False, False, False, False
-        fruitless = 0
-        # backfill passes take `each` ticks a job, and are made second by second; after `turn_of_pass` ticks
-        # they let others work for `sleep` ticks
-        each = parameters.bf_time_per_job * unit / 1e6
-        most = max(int(1e6 // max(parameters.bf_time_per_job, 1)), 1)
-        turn_of_pass = parameters.bf_yield_interval * unit / 1e6
-        sleep = round(parameters.bf_yield_sleep * unit / 1e6)
-        longest = (parameters.bf_max_time or parameters.bf_interval) * unit
-        busy, paused, since, seen, held = begin, FOREVER, begin, begin, 0.0
-        stride = parameters.bf_interval * unit + turn - unit
-        check = begin + stride - int(phase[1] * stride)
+        cadence = Cadence(self.parameters, self.unit, begin, phase, drift)
         while True:
-            event = self.next_event()
-            backfill = paused
-            worth = self.backfills and not rolling and changed // unit >= last_backfill // unit
-            if paused == FOREVER and worth:
-                backfill = _first_from(check, turn, changed)
+            event, backfill = self.next_event(), cadence.next_backfill()
             # components that can start together do so by backfilling, at the latest in its third pass
-            tried = not self.has_parts or backfill == FOREVER or fruitless > _ENOUGH
-            if event == FOREVER and (settled or not self.waiting) and tried and not self._may_be_freed():
+            tried = not self.has_parts or backfill == FOREVER or cadence.fruitless > _ENOUGH
+            nobody = cadence.settled or not self.waiting
+            if event == FOREVER and nobody and tried and not self._may_be_freed():
                 # nothing runs, and nothing that waits can ever start
                 if self.until == FOREVER:
                     return
                 yield FOREVER
                 continue
-            wanted = FOREVER if settled else max(full + interval, busy)
-            if happened:
-                wanted = min(wanted, max(last_main + parameters.batch_sched_delay * unit, changed, busy))
-            main = origin + -(-(wanted - origin) // turn) * turn if wanted < FOREVER else FOREVER
+            main = cadence.next_main()
             due = self.priorities.due() if self.waiting or self.minutes is not None else FOREVER
             now = min(event, main, backfill, due)
             if now > self.until:
                 yield now
                 continue
-            if settled and now in (event, due):
-                full += (now - full) // interval * interval
-                settled = False
-                if behind and not rolling and full > changed:
-                    # the last of the passes over the whole queue that were left out was followed by one of
-                    # backfilling
-                    followed = _first_from(check, turn, full)
-                    if followed < now:
-                        last_backfill, check = followed, followed + stride
-            if rolling and now in (event, due):
-                # passes that would have started nobody were left out
-                check = _first_from(check, stride, now)
-                rolling = False
+            if now in (event, due):
+                cadence.resume(now)
             if event == now:
                 self.process_events(now)
-                changed, happened = now, True
-                fruitless = 0
+                cadence.change(now, True)
             elif due == now:
                 killed = self.timed_out
                 self.recalculate(now)
-                changed, happened = now, happened or self.timed_out > killed
+                cadence.change(now, self.timed_out > killed)
             elif main == now:
-                is_full = now >= full + interval
-                depth = 0 if is_full else parameters.default_queue_depth
-                count = self.run_pass(now, MAIN, depth)
-                # what a pass over the whole queue does not start no other one does until something happens
-                # but that jobs may be preempted that have run for some time then
-                settled = is_full and not count and not (self.preempts and self.tables.counts[0])
-                full = now if is_full else full
-                behind = bool(self.tables.counts[NOTED])
-                if count and rolling:
-                    check = _first_from(check, stride, now)
-                    rolling = False
-                changed = now if count or behind else changed
-                last_main, happened = now, False
+                self._main_pass(now, cadence)
             else:
-                before = int(self.space.count[passes.TRIES])
-                if paused == FOREVER:
-                    since, held, before = now, 0.0, 0
-                # others worked if it holds nothing
-                stops = paused < FOREVER and (
-                    now - since >= longest or (not held and changed != seen and not parameters.bf_continue)
-                )
-                count = self.run_pass(now, BACKFILL, END if stops else most if each else 0)
-                took = (int(self.space.count[passes.TRIES]) - before) * each
-                busy, held, paused = now + round(took), held + took, FOREVER
-                if each and self.space.count[passes.NEXT]:
-                    paused = busy = max(busy, now + 1)
-                    if held >= turn_of_pass:
-                        paused, held = busy + sleep, 0.0
-                    else:
-                        busy += 1  # no other pass before it goes on
-                noted = bool(self.tables.counts[NOTED])
-                # the next one comes after the interval then; as long as nothing happens it does the same
-                rolling = noted and not count and not self.has_parts and not each
-                fruitless = 0 if count else fruitless + 1
-                changed = now if count or noted else changed
-                seen, last_backfill, check = changed, busy, busy + stride
+                self._backfill_pass(now, cadence)
+
+    def _main_pass(self, now: int, cadence: Cadence) -> None:
+        """Make a pass of the main loop."""
+        depth = 0 if cadence.is_full(now) else self.parameters.default_queue_depth
+        count = self.run_pass(now, MAIN, depth)
+        # jobs may be preempted later that have run for some time then
+        repeats = not (self.preempts and self.tables.counts[0])
+        cadence.main_made(now, count, bool(self.tables.counts[NOTED]), repeats)
+
+    def _backfill_pass(self, now: int, cadence: Cadence) -> None:
+        """Make a backfill pass, or go on with one that was interrupted."""
+        duration, tries = cadence.duration, self.space.count
+        before = 0 if duration.paused == FOREVER else int(tries[passes.TRIES])
+        count = self.run_pass(now, BACKFILL, duration.jobs_to_try(now, cadence.changed))
+        duration.spend(now, int(tries[passes.TRIES]) - before, bool(tries[passes.NEXT]))
+        repeats = not self.has_parts and not duration.each
+        cadence.backfill_made(now, count, bool(self.tables.counts[NOTED]), repeats)
 
     def _may_be_freed(self) -> bool:
         """Whether a job that waits may start although nothing happens, since what was used decays."""
@@ -957,11 +904,6 @@ class Controller:
         whole["first"] = self.tables.jobs["first"][last]
         whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
-
-
-def _first_from(begin: int, step: int, now: int) -> int:
-    """The first of the instants `begin`, `begin` + `step`, ... that is not before `now`."""
-    return begin + max(-(-(now - begin) // step), 0) * step
 
 
 def suits_of(

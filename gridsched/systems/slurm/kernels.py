@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.jit import inline, jit, noinline
+from gridsched.engine.jit import inline, jit, noinline, shift
 from gridsched.engine.records import FOREVER
 
 JOB = np.dtype(
@@ -139,6 +139,7 @@ class Space(NamedTuple):
     begin: Any  # int64[most]
     end: Any  # int64[most]
     free: Any  # int64[most, words]: bits
+    number: Any  # int64[most]: how many nodes these are
     opens: Any  # uint8[most]: 1 if other nodes are free after it
     order: Any  # int64[most]: stretches by time
     # int64[5]: how many there are, how many there were in this pass, the jobs that it tried and started, and
@@ -296,6 +297,49 @@ def tested(r: Any, k: int) -> int:
 def count_test(r: Any, k: int, more: int) -> None:
     """Count something in this pass."""
     r.counted[k] = r.passes[0] * _PASS + tested(r, k) + more
+
+
+# --- the queue ------------------------------------------------------------------------------------
+
+
+@inline
+def is_before(t: Any, tier: Any, place: Any, one: int, other: int) -> bool:
+    """Whether a row comes before another one in the queue: by tier, priority and number."""
+    a, b = t.jobs[one], t.jobs[other]
+    if tier[a["partition"]] != tier[b["partition"]]:
+        return bool(tier[a["partition"]] > tier[b["partition"]])
+    if a["priority"] != b["priority"]:
+        return bool(a["priority"] > b["priority"])
+    return bool(place[one] < place[other])
+
+
+@jit
+def insert(t: Tables, queue: Any, tier: Any, place: Any, ordered: int, waiting: int) -> None:
+    """Put rows that stand behind the first ones of a queue, which are in order, at their places."""
+    for k in range(ordered, waiting):
+        row = queue[k]
+        low, high = 0, k
+        while low < high:
+            middle = (low + high) // 2
+            if is_before(t, tier, place, row, queue[middle]):
+                high = middle
+            else:
+                low = middle + 1
+        shift(queue, low + 1, low, k - low)
+        queue[low] = row
+
+
+@jit
+def leave(queue: Any, waiting: int, of: Any, start: Any, gone: int) -> int:
+    """Take out of the queue the rows of jobs that have started, so many of them; how many are left."""
+    kept = k = 0
+    while k < waiting and k - kept < gone:
+        if start[of[queue[k]]] < 0:
+            queue[kept] = queue[k]
+            kept += 1
+        k += 1
+    shift(queue, kept, k, waiting - k)
+    return int(waiting - k + kept)
 
 
 # --- limits, starts and ends ----------------------------------------------------------------------
@@ -521,12 +565,14 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
     whole, cores, memory, gpus = job["whole"] != 0, job["cores"], job["memory"], job["gpus"]
     count = 0
     for node in range(len(usable)):
+        quiet = idle[node] != 0 if whole else alone[node] == 0
+        # without branches, so that several nodes are looked at together
         yes = (
-            usable[node] != 0
-            and (idle[node] != 0 if whole else alone[node] == 0)
-            and free[CORES, node] >= cores
-            and free[MEMORY, node] >= memory
-            and free[GPUS, node] >= gpus
+            (usable[node] != 0)
+            & quiet
+            & (free[CORES, node] >= cores)
+            & (free[MEMORY, node] >= memory)
+            & (free[GPUS, node] >= gpus)
         )
         fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
@@ -758,14 +804,29 @@ def first_after(s: Any, moment: int) -> int:
     return low
 
 
-@noinline
-def reopening(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
-    """When a job is tried again that cannot start from a moment on; bits of the nodes that are allowed then.
+@inline
+def last_too_full(s: Any, k: int, moment: int, until: int, wanted: int) -> int:
+    """Place of the last stretch between two moments that has too few nodes, from one place on; else -1."""
+    last = -1
+    while k < s.count[0]:
+        row = s.order[k]
+        if s.begin[row] > until or s.end[row] <= moment:
+            break
+        if s.number[row] < wanted:
+            last = k
+        k += 1
+    return last
 
-    That is the end of the first stretch after which there are other nodes, or of the first reservation where
-    one is in the way, or 0.
+
+@noinline
+def next_try(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int, skips: bool) -> tuple[int, int]:
+    """From which moment on a job is tried next, and when again if it cannot start then.
+
+    The latter is the end of the first stretch after which there are other nodes, or of the first reservation
+    where one is in the way, or 0. The bits of the nodes that are allowed then are noted. If it skips, moments
+    are left out where some stretch that the job would run into has fewer nodes than it needs.
     """
-    limit, own = t.jobs[j]["least"], t.jobs[j]["partition"]
+    limit, own, wanted = t.jobs[j]["least"], t.jobs[j]["partition"], t.jobs[j]["nodes"]
     reopened = 0
     allowed = r.allowed
     if t.counts[1] > 0:
@@ -774,22 +835,33 @@ def reopening(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
         if keep_off(t, r, own, limit, moment):
             reopened = after_reservations(t, moment, b.resolution)
         pack(r.usable, allowed)
+        skips = False
     else:
         reach, up = t.reach_bits[own], r.up
         for word in range(len(allowed)):
             allowed[word] = reach[word] & up[word]
     everywhere = not is_beyond(r.up, allowed)
-    later = 0
-    for k in range(first_after(s, moment), s.count[0] - 1):
-        row = s.order[k]
-        if s.opens[row] and (everywhere or has_other(s.free[s.order[k + 1]], s.free[row], allowed)):
-            later = s.end[row]
+    first = first_after(s, moment)
+    too_full = -1
+    while True:
+        if skips and too_full < first:
+            too_full = last_too_full(s, first, moment, moment + limit, wanted)
+        later = 0
+        k = first
+        while k < s.count[0] - 1:
+            row = s.order[k]
+            if s.opens[row] and (everywhere or has_other(s.free[s.order[k + 1]], s.free[row], allowed)):
+                later = s.end[row]
+                break
+            if s.begin[row] > moment + limit:
+                break
+            k += 1
+        if later == 0 or too_full < first:
             break
-        if s.begin[row] > moment + limit:
-            break
+        moment, first = later, k + 1
     if 0 < reopened < now + b.window and (later == 0 or reopened < later):
         later = reopened
-    return int(later)
+    return moment, later
 
 
 _OFTEN = 4
@@ -1069,6 +1141,7 @@ def split(s: Any, moment: int) -> None:
             s.begin[new], s.end[new] = moment, s.end[row]
             s.end[row] = moment
             s.opens[new], s.opens[row] = s.opens[row], 0
+            s.number[new] = s.number[row]
             for word in range(s.free.shape[1]):
                 s.free[new, word] = s.free[row, word]
             s.count[0] += 1
@@ -1100,6 +1173,7 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
             wanted, free = r.wanted, s.free[row]
             for word in range(len(wanted)):
                 free[word] &= ~wanted[word]
+            s.number[row] = number_of_both(free, free)
     for k in range(max(first - 1, 0), min(last + 1, s.count[0] - 1)):
         row = s.order[k]
         if s.opens[row] or k == last:

@@ -40,11 +40,12 @@ from gridsched.systems.slurm.kernels import (
     keep_off,
     mark,
     mark_free,
+    next_try,
+    number_of_both,
     over_limit,
     pack,
     past_reservations,
     plan,
-    reopening,
     start,
     tested,
     unmark,
@@ -98,7 +99,8 @@ def main_pass(
 ) -> int:
     """Start jobs in order of priority; the first that does not fit ends it for its partition.
 
-    Unless it is too young, or of too low priority, for a plan of the backfill scheduler.
+    Unless it is too young, or of too low priority, for a plan of the backfill scheduler, and there are as
+    many nodes as it wants that are in service and not kept for jobs before it.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def main_pass(
     count, looked = 0, 0
     partitions = t.reach.shape[0]
     for node in range(len(r.lost)):
-        r.lost[node] = 1 if t.up[node] == 0 or r.completing[node] > 0 else 0
+        r.lost[node] = 1 - t.up[node]
     closed = np.zeros(partitions, np.uint8)
     left = partitions
     for k in range(waiting):
@@ -158,12 +160,22 @@ def main_pass(
             if left == 0:
                 break
             continue
-        if over_limit(t, j) or not has_licences(t, j):
+        if over_limit(t, j):
+            continue
+        there = 0
+        for node in range(len(r.lost)):
+            there += t.reach[own, node] & (1 - r.lost[node])
+        if t.jobs[j]["nodes"] > there:
+            # too many nodes are out of service or kept for jobs before it, which is noted each time
+            t.counts[NOTED] = 1
+            left -= close(t, r, closed, own)
+            continue
+        if not has_licences(t, j):
             continue
         suits = t.suits[t.jobs[j]["kind"]]
         unmark(r, t.reach[own])
         for node in range(len(r.usable)):
-            r.usable[node] = suits[node] & (1 - r.lost[node])
+            r.usable[node] = suits[node] & (1 - r.lost[node]) & (1 if r.completing[node] == 0 else 0)
         if t.counts[1] > 0:
             limit = t.jobs[j]["limit"]
             if past_reservations(t, own, limit, now) > now:
@@ -182,9 +194,6 @@ def main_pass(
                 count_test(r, tasks, -REJECTED)
             continue
         mark(r, suits, t.jobs[j])
-        for node in range(len(r.lost)):
-            # others may have been killed for it
-            r.lost[node] |= 1 if r.completing[node] > 0 else 0
         if gets_plan(t, kept[0], kept[1], j, now):
             left -= close(t, r, closed, own)
     return count
@@ -218,7 +227,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
                 return NEITHER
-        later = reopening(t, s, r, b, j, now, moment)
+        moment, later = next_try(t, s, r, b, j, now, moment, not no_plan)
         # what begins after `later` is not looked at: the job is tried then
         horizon = max(later, now) if later and not no_plan and not is_part else FOREVER
         begin = FOREVER
@@ -329,6 +338,7 @@ def backfill_pass(
         s.begin[0] = now // b.resolution * b.resolution
         s.end[0] = (now + b.window) // b.resolution * b.resolution
         s.free[0, :] = r.up
+        s.number[0] = number_of_both(r.up, r.up)
         s.opens[0] = 0
         if has_parts:
             begin_pass(t, r)
