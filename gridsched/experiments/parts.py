@@ -17,10 +17,14 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from gridsched.derived import part_model, with_lists
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
-from gridsched.experiments.derived import part_model, with_lists
-from gridsched.experiments.validation import (
+from gridsched.nodes import NodeType, PlacementName, RequeueName
+from gridsched.platform import Cluster
+from gridsched.submission import AlignName, EstimateName
+from gridsched.traces import find_log
+from gridsched.validation import (
     BY_NAME,
     ConfigModel,
     Count,
@@ -37,10 +41,6 @@ from gridsched.experiments.validation import (
     suggestion,
     unique_files,
 )
-from gridsched.nodes import NodeType, PlacementName, RequeueName
-from gridsched.platform import Cluster
-from gridsched.submission import AlignName, EstimateName
-from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
 from gridsched.workloads.feedback import THINK_TIME, SessionName, with_feedback
 from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample, squeezed

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched import inference
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_number
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -256,10 +256,8 @@ def relaxations_of_queues(
 
 
 def _check_interval(batches: int, confidence: float) -> None:
-    if batches < 2:
-        raise ConfigurationError(f"batches: an interval needs at least 2, found {batches}")
-    if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
+    check_number("batches", batches, least=2)
+    check_number("confidence", confidence, above=0, below=1)
 
 
 # --- metrics of the system ------------------------------------------------------------------------
@@ -478,10 +476,8 @@ def summarise(
     """
     _check_interval(batches, confidence)
     _check_trim(warm_up, cool_down)
-    if bins < 1:
-        raise ConfigurationError(f"bins: at least 1 is needed, found {bins}")
-    if slowdown_threshold <= 0:
-        raise ConfigurationError(f"slowdown_threshold must be positive, found {slowdown_threshold}")
+    check_number("bins", bins, least=1)
+    check_number("slowdown_threshold", slowdown_threshold, above=0)
     if since not in get_args(SinceName) or f"{since}_time" not in run:
         raise ConfigurationError(f"since is {since!r}; use submit, or eligible for a run with eligible_time")
     measured = _measured_jobs(run, warm_up, cool_down)
@@ -510,9 +506,8 @@ def summarise(
 
 
 def _check_trim(warm_up: float, cool_down: float) -> None:
-    for name, share in (("warm_up", warm_up), ("cool_down", cool_down)):
-        if not 0 <= share < 1:
-            raise ConfigurationError(f"{name} is a fraction of the jobs in [0, 1), found {share}")
+    check_number("warm_up", warm_up, least=0, below=1)
+    check_number("cool_down", cool_down, least=0, below=1)
     if warm_up + cool_down >= 1:
         raise ConfigurationError(f"warm_up {warm_up} and cool_down {cool_down} together leave no jobs")
 

@@ -39,7 +39,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, TraceError
+from gridsched.errors import ConfigurationError, TraceError, check_choice
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._sacct_table import COMMAND, LISTS, NAMED, TIMES, WAITING_TASKS, AccountingTable
 from gridsched.traces._slurm_dependencies import dependencies_of
@@ -236,13 +236,9 @@ def read_accounting(
     >>> read_accounting("jobs.txt", time_zone="Europe/Rome").names["user"]
     ('ada',)
     """
-    for key, value, allowed in (
-        ("unit", unit, get_args(Unit)),
-        ("begin", begin, get_args(Beginning)),
-        ("cancelled", cancelled, get_args(Cancelled)),
-    ):
-        if value not in allowed:
-            raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("begin", begin, get_args(Beginning))
+    check_choice("cancelled", cancelled, get_args(Cancelled))
     file = Path(path)
     zone = zone_of(time_zone)
     table = AccountingTable(file)

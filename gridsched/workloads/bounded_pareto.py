@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_number
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,9 @@ class BoundedPareto:
     high: float
 
     def __post_init__(self) -> None:
-        if not (self.shape > 0 and math.isfinite(self.shape)):
-            raise WorkloadError(f"bounded Pareto: shape is {self.shape}, it must be positive")
-        if not (0 < self.low < self.high and math.isfinite(self.high)):
-            raise WorkloadError(
-                f"bounded Pareto: limits are {self.low} and {self.high}, they must be positive and rise"
-            )
+        check_number("bounded Pareto: shape", self.shape, above=0, error=WorkloadError)
+        check_number("bounded Pareto: low", self.low, above=0, error=WorkloadError)
+        check_number("bounded Pareto: high", self.high, above=self.low, error=WorkloadError)
 
     @property
     def _range(self) -> float:

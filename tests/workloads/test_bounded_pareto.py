@@ -58,7 +58,7 @@ def test_draws_follow_the_distribution() -> None:
 
 @pytest.mark.parametrize(
     ("parameters", "named"),
-    [((0.0, 1.0, 2.0), "shape is 0"), ((1.0, 0.0, 2.0), "limits"), ((1.0, 2.0, 2.0), "limits")],
+    [((0.0, 1.0, 2.0), "shape is 0"), ((1.0, 0.0, 2.0), "low is 0"), ((1.0, 2.0, 2.0), "high is 2")],
 )
 def test_bad_parameters_are_named(parameters: tuple[float, float, float], named: str) -> None:
     with pytest.raises(WorkloadError, match=named):

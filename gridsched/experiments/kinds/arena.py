@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from gridsched.experiments.kinds.grid import GridComparison
 from gridsched.experiments.parts import BaselineConfig, GridConfig, label_of
 from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
-from gridsched.experiments.validation import Number, unique
+from gridsched.validation import Number, unique
 
 
 class ArenaScenario(GridConfig, BaselineConfig):

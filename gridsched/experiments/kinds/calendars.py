@@ -25,7 +25,6 @@ from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION
 from gridsched.experiments.tasks import Task
-from gridsched.experiments.validation import ConfigModel, Duration, Number, Whole, check_known, unique_files
 from gridsched.platform import Cluster
 from gridsched.submission import AlignName
 from gridsched.systems.base import Scheduler
@@ -33,6 +32,7 @@ from gridsched.systems.calendars.kernels.bookings import NOWHERE
 from gridsched.systems.calendars.measures import DELAYS, HOUR, delays_of_groups, spread
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.traces import clean, merge_workloads
+from gridsched.validation import ConfigModel, Duration, Number, Whole, check_known, unique_files
 from gridsched.workloads import Workload
 from gridsched.workloads.table import UNKNOWN, add_counts
 

@@ -49,11 +49,11 @@ from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.prepare import make_workload
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, StudyTable, Task
-from gridsched.experiments.validation import Count, unique
 from gridsched.measures import measure
 from gridsched.presentation.findings import NOTHING
 from gridsched.presentation.sentences import count, listed, name
 from gridsched.presentation.tables import PageTable
+from gridsched.validation import Count, unique
 
 LayerName = Literal[
     "queues",

@@ -21,7 +21,6 @@ from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Task
-from gridsched.experiments.validation import Count, unique
 from gridsched.forecasting.calibrated import CALIBRATED, calibrate
 from gridsched.forecasting.history import COMPARED, METHODS, NULL, MethodName, make_forecasts
 from gridsched.forecasting.judging import CORRECTION_LABELS, CORRECTIONS, RANGES, judge
@@ -29,6 +28,7 @@ from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
 from gridsched.policies.local import POLICIES, Conventions, named_policy
 from gridsched.presentation.sentences import count, percent
 from gridsched.simulation import simulate
+from gridsched.validation import Count, unique
 from gridsched.verification import verify
 
 TruthName = Literal["simulated", "recorded"]

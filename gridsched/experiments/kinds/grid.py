@@ -13,7 +13,7 @@ from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import Policies, scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION
-from gridsched.experiments.validation import suggestion, unique
+from gridsched.validation import suggestion, unique
 
 
 class GridComparison(ComparisonStudy):

@@ -22,12 +22,12 @@ from gridsched.experiments.inputs import check_located, located
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import Replicates
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
-from gridsched.experiments.validation import Number, PathText, Whole, unique
 from gridsched.nodes import NodeType, Partition, PlacementName
 from gridsched.platform import Cluster
 from gridsched.presentation.sentences import estimate_text, joined, percent
 from gridsched.simulation import simulate
 from gridsched.traces import gpu_partitions, read_gpu_nodes, read_gpu_pod_log
+from gridsched.validation import Number, PathText, Whole, unique
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 

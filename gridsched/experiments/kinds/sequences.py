@@ -21,7 +21,6 @@ from gridsched.experiments.inputs import check_located, located, log_of
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
-from gridsched.experiments.validation import Count, Whole, unique
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import ORDERS, OrderName
@@ -29,6 +28,7 @@ from gridsched.results import Schedule, in_one_piece, run_dataset
 from gridsched.sequences import SequenceBackfilling, WaitName, idle_clusters, measures_of, published_jobs
 from gridsched.submission import cluster_of
 from gridsched.traces import read_swf
+from gridsched.validation import Count, Whole, unique
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 

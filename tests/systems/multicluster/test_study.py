@@ -134,7 +134,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ["scenarios[harder].schedulers: found 'dll'; known are muscle, dll+seed"],
         ),
         ("scenarios.2.schedulers", ["dll+seed"], ["scenarios[harder].schedulers: muscle is missing"]),
-        ("scenarios.3.classes.0.low", 3.0, ["deadline ratios from 3.0 to 1.0"]),
+        ("scenarios.3.classes.0.low", 3.0, ["high is 1.0"]),
         ("scenarios.3.classes.1.name", "gold", ["classes: 'gold' is there twice"]),
         ("scenarios.3.stream", {"name": "x", "synthetic": {"jobs": 3}}, ["give an archive or a file"]),
         ("scenarios.3.stream.file", "other.swf", ["scenarios[log].stream.file: found 'other.swf'; there is"]),

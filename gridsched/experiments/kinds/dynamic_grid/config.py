@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import xarray as xr
 from pydantic import Field, StrictBool, create_model, model_validator
 
+from gridsched.derived import MadeConfig, keys
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.comparing import WITHOUT
-from gridsched.experiments.derived import MadeConfig, keys
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, plain, prepared_grid
 from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
@@ -24,7 +24,12 @@ from gridsched.experiments.schedulers import AnyScheduler, combinations, labelle
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION, ReplicatedStudy, Replicates
 from gridsched.experiments.tasks import Experiment, Figure, Stage, Task
-from gridsched.experiments.validation import (
+from gridsched.policies.local import OverrunName
+from gridsched.submission import EstimateName
+from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
+from gridsched.systems.dynamic_grid.measures import GRID_USERS
+from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
+from gridsched.validation import (
     ConfigModel,
     Count,
     Instant,
@@ -37,11 +42,6 @@ from gridsched.experiments.validation import (
     unique_files,
     validated,
 )
-from gridsched.policies.local import OverrunName
-from gridsched.submission import EstimateName
-from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
-from gridsched.systems.dynamic_grid.measures import GRID_USERS
-from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 
 _HERE = "gridsched.experiments.kinds.dynamic_grid"
 

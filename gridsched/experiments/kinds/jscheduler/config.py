@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 import xarray as xr
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
+from gridsched.derived import part_model
 from gridsched.errors import GridschedError
 from gridsched.experiments.comparing import written_out
 from gridsched.experiments.config import VARYING
-from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, plain, prepared_workload
 from gridsched.experiments.kinds.jscheduler.measuring import SlowdownOptions, Weights
 from gridsched.experiments.kinds.jscheduler.platforms import PolicyName, Resources, load_platform
@@ -33,10 +33,10 @@ from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, Task
-from gridsched.experiments.validation import ConfigModel, Factor, Label, PathText, Whole, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
 from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading, check_size
 from gridsched.systems.jscheduler.scheduler import JScheduler
+from gridsched.validation import ConfigModel, Factor, Label, PathText, Whole, suggestion, unique
 
 _HERE = "gridsched.experiments.kinds.jscheduler.stages"
 

@@ -10,7 +10,11 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from gridsched.errors import ConfigurationError, GridschedError
-from gridsched.experiments.validation import (
+from gridsched.io import read_yaml, resource
+from gridsched.policies.local import POLICIES, named_policy
+from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, check_size
+from gridsched.traces import find_log
+from gridsched.validation import (
     ConfigModel,
     Count,
     Factor,
@@ -23,10 +27,6 @@ from gridsched.experiments.validation import (
     unique_files,
     validated,
 )
-from gridsched.io import read_yaml, resource
-from gridsched.policies.local import POLICIES, named_policy
-from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, check_size
-from gridsched.traces import find_log
 
 NO_LOG = "the platform names none"
 """Why the log of a centre is not used that has neither a log nor another reason."""

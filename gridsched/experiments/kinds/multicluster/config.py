@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 import xarray as xr
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
+from gridsched.derived import MadeConfig, keys, object_of, part_model
 from gridsched.errors import GridschedError
 from gridsched.experiments.comparing import written_out
-from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
 from gridsched.experiments.inputs import (
     event_files,
     expected_jobs,
@@ -28,7 +28,11 @@ from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy, alone
 from gridsched.experiments.tasks import Experiment, Figure, Task
-from gridsched.experiments.validation import (
+from gridsched.platform import Cluster
+from gridsched.systems.multicluster.jobs import MulticlusterModel
+from gridsched.systems.multicluster.muscle import weights_of
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.validation import (
     Factor,
     Instant,
     Number,
@@ -38,10 +42,6 @@ from gridsched.experiments.validation import (
     suggestion,
     unique,
 )
-from gridsched.platform import Cluster
-from gridsched.systems.multicluster.jobs import MulticlusterModel
-from gridsched.systems.multicluster.muscle import weights_of
-from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.workloads.deadlines import ServiceClass
 
 _HERE = "gridsched.experiments.kinds.multicluster"

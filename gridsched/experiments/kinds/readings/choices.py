@@ -18,7 +18,8 @@ from scipy.stats import qmc
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import BoundClaim, OrderClaim, ValueClaim, studies_of
-from gridsched.experiments.validation import (
+from gridsched.io import read_yaml
+from gridsched.validation import (
     ConfigModel,
     Label,
     Slug,
@@ -28,7 +29,6 @@ from gridsched.experiments.validation import (
     unique,
     validated,
 )
-from gridsched.io import read_yaml
 
 TestableClaim = ValueClaim | OrderClaim | BoundClaim
 """A claim with a value of ours."""

@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import shown
-from gridsched.traces.cleaning import LONGEST_TIME
+from gridsched.workloads.columns import LONGEST_TIME
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MONTH = r"^\d{4}-(0[1-9]|1[0-2])$"
