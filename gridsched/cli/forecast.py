@@ -517,7 +517,7 @@ def _time(text: str, workload: Workload) -> int:
     from gridsched.nodes import seconds_on_clock
     from gridsched.workloads.clock import zone_or_utc
 
-    return seconds_on_clock(text, "--at", workload.unix_start_time, zone_or_utc(workload))
+    return seconds_on_clock(text, "--at", workload.unix_start_time, zone_or_utc(workload.time_zone))
 
 
 def _check_time(now: int, timelines: Sequence[Timeline], workload: Workload) -> None:

@@ -9,7 +9,7 @@ strategies for parallel job scheduling" (ICPP Workshops 2002).
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched import inference
 from gridsched.errors import ConfigurationError, check_number
+from gridsched.workloads.usage import Steps, steps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,13 +60,6 @@ GAVE_UP = 2
 
 SinceName = Literal["submit", "eligible"]
 """What waits count from: the submission, or when all that a job depends on was met as well."""
-
-
-class Steps(NamedTuple):
-    """A step function of time: `value[i]` holds from `time[i]` until `time[i + 1]`; 0 before the first."""
-
-    time: Integers
-    value: NDArray[Any]
 
 
 # --- metrics of jobs ------------------------------------------------------------------------------
@@ -261,27 +255,6 @@ def _check_interval(batches: int, confidence: float) -> None:
 
 
 # --- metrics of the system ------------------------------------------------------------------------
-
-
-def steps(times: ArrayLike, changes: ArrayLike) -> Steps:
-    """Step function that is the sum of the changes up to and at each time.
-
-    All changes of one instant count together, so that a job which starts at once never was in the queue.
-
-    Parameters
-    ----------
-    times : array_like
-        Seconds, in any order.
-    changes : array_like
-        What is added at each time.
-    """
-    moments = np.asarray(times, np.int64)
-    order = np.argsort(moments)
-    moments = moments[order]
-    added = np.asarray(changes)
-    totals = np.cumsum((added if added.dtype.kind == "f" else added.astype(np.int64))[order])
-    last = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
-    return Steps(moments[last], totals[last])
 
 
 def time_average(function: Steps, edges: ArrayLike) -> Floats:

@@ -26,14 +26,14 @@ _NodeEntry: Any = model_of(
     PartConfig,
     keys(NodeType) | {"name": (_Name, "node"), "names": (_Names, ()), "features": (_Names, ())},
 )
-_PartitionEntry: Any = create_model(
-    "_PartitionEntry",
-    __base__=ConfigModel,
-    **keys(Partition) | {"name": (_Name, ""), "number": (Whole | None, None), "nodes": (_Names, ())},
-)
-_LimitEntry: Any = create_model(
-    "_LimitEntry", __base__=ConfigModel, **keys(Limit) | {"of": (_Name | None, None)}
-)
+_PARTITION: dict[str, Any] = keys(Partition) | {
+    "name": (_Name, ""),
+    "number": (Whole | None, None),
+    "nodes": (_Names, ()),
+}
+_LIMIT: dict[str, Any] = keys(Limit) | {"of": (_Name | None, None)}
+_PartitionEntry: Any = create_model("_PartitionEntry", __base__=ConfigModel, **_PARTITION)
+_LimitEntry: Any = create_model("_LimitEntry", __base__=ConfigModel, **_LIMIT)
 
 
 class _NodesFile(ConfigModel):
@@ -117,7 +117,7 @@ def read_nodes(path: str | os.PathLike[str], names: Mapping[str, Sequence[str]] 
     192
     """
     known = names or {}
-    file = validated(_NodesFile, read_yaml(path), str(path))
+    file = validated(_NodesFile, read_yaml(os.fspath(path)), os.fspath(path))
     nodes = tuple(each.made() for each in file.nodes)
     has_features = any(kind.features for kind in nodes)
     column = file.partition_of

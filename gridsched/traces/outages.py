@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from gridsched.errors import WorkloadError, check_choice, check_number
 from gridsched.nodes import EventName, NodeEvent, NodeType
 from gridsched.workloads.table import Workload
+from gridsched.workloads.usage import steps
 
 __all__ = ["InferredOutage", "infer_outages", "outage_events"]
 
@@ -127,7 +128,9 @@ def infer_outages(
     start = np.floor(workload.submit_time[queued] + workload.wait_time[queued]).astype(np.int64)
     end = start + np.ceil(np.maximum(workload.run_time[queued], 0)).astype(np.int64)
     waiting = _Waiting(submit, start, size[queued])
-    times, busy = _busy(start, end, size[queued], submit)
+    nothing = np.zeros(len(submit), np.int64)
+    moments = np.concatenate([start, end, submit])
+    times, busy = steps(moments, np.concatenate([size[queued], -size[queued], nothing]))
     free = processors - busy
     little = busy <= IDLE * processors
     looked = np.flatnonzero((free >= unused * processors) | little)
@@ -225,16 +228,6 @@ class _Waiting:
             jobs += count
             processors += count * size
         return jobs, np.minimum(processors, free)
-
-
-def _busy(start: Integers, end: Integers, size: Integers, submit: Integers) -> tuple[Integers, Integers]:
-    """Instants at which anything happens, and processors in use from each until the next one."""
-    changes = np.concatenate([size, -size, np.zeros(len(submit), np.int64)])
-    moments = np.concatenate([start, end, submit])
-    times, where = np.unique(moments, return_inverse=True)
-    total = np.zeros(len(times), np.int64)
-    np.add.at(total, where.reshape(-1), changes)
-    return times, np.cumsum(total)
 
 
 def _spells(times: Integers, out: NDArray[np.bool_], shortest: int, gap: int) -> list[tuple[Integers, int]]:

@@ -53,6 +53,7 @@ from gridsched.traces._slurm_values import (
     unique_numbers,
 )
 from gridsched.traces.cleaning import CANCELLED
+from gridsched.workloads.clock import named_zone
 from gridsched.workloads.dependencies import circle, singleton_dependencies
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
@@ -286,12 +287,7 @@ def log_of(
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise ConfigurationError(f"time zone {name!r} is unknown; name one like Europe/Rome") from error
+    return None if name is None else named_zone(name, error=ConfigurationError)
 
 
 class Records:

@@ -17,6 +17,7 @@ from gridsched.traces import find_log
 from gridsched.validation import (
     ConfigModel,
     Count,
+    DifferentFiles,
     Factor,
     Label,
     Number,
@@ -24,7 +25,6 @@ from gridsched.validation import (
     Slug,
     Whole,
     suggestion,
-    unique_files,
     validated,
 )
 
@@ -100,13 +100,8 @@ class _PlatformFile(ConfigModel):
     """A platform file."""
 
     source: Label | None = None
-    centres: Annotated[tuple[_CentreEntry, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _different_files(self) -> Self:
-        # results of a centre are files with its name
-        unique_files("centres", [centre.name for centre in self.centres])
-        return self
+    centres: Annotated[tuple[_CentreEntry, ...], Field(min_length=1), DifferentFiles]
+    """Centres, whose results are files with their names."""
 
 
 def load_platform(path: str | Path | None = None) -> CentrePlatform:
