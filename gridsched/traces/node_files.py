@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 from gridsched.derived import PartConfig, keys, model_of
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import read_yaml
-from gridsched.nodes import Limit, NodeType, Partition, PlacementName, numbered_constraints
+from gridsched.nodes import GroupName, Limit, NodeType, Partition, PlacementName, numbered_constraints
 from gridsched.validation import ConfigModel, Whole, check_known, unique, validated
 
 __all__ = ["SiteNodes", "read_nodes"]
@@ -26,14 +26,27 @@ _NodeEntry: Any = model_of(
     PartConfig,
     keys(NodeType) | {"name": (_Name, "node"), "names": (_Names, ()), "features": (_Names, ())},
 )
-_PARTITION: dict[str, Any] = keys(Partition) | {
-    "name": (_Name, ""),
-    "number": (Whole | None, None),
-    "nodes": (_Names, ()),
-}
-_LIMIT: dict[str, Any] = keys(Limit) | {"of": (_Name | None, None)}
-_PartitionEntry: Any = create_model("_PartitionEntry", __base__=ConfigModel, **_PARTITION)
-_LimitEntry: Any = create_model("_LimitEntry", __base__=ConfigModel, **_LIMIT)
+
+
+class _Partition(ConfigModel):
+    """A partition by the name that jobs have, or by its number; the other keys are those of `Partition`."""
+
+    name: _Name = ""
+    number: Whole | None = None
+    nodes: _Names = ()
+
+
+class _Limit(ConfigModel):
+    """A limit of a group by its name or number; the other keys are those of `Limit`."""
+
+    by: GroupName = "user"
+    of: _Name | None = None
+
+
+_PARTITION: dict[str, Any] = keys(Partition, set(_Partition.model_fields))
+_PartitionEntry: Any = create_model("_PartitionEntry", __base__=_Partition, **_PARTITION)
+_LIMIT: dict[str, Any] = keys(Limit, set(_Limit.model_fields))
+_LimitEntry: Any = create_model("_LimitEntry", __base__=_Limit, **_LIMIT)
 
 
 class _NodesFile(ConfigModel):
