@@ -310,17 +310,6 @@ def waits(run: xr.Dataset, since: SinceName) -> tuple[NDArray[np.bool_], NDArray
     return waited, submit, until
 
 
-def queue_length_mean(run: xr.Dataset) -> float:
-    """Time average of the queue length from the first submission to the last end; NaN for an empty run."""
-    return float(time_average(queue_length(run), observed(run))[0])
-
-
-def queue_length_max(run: xr.Dataset) -> float:
-    """Largest queue length at any instant, after all that happens at it; NaN for an empty run."""
-    lengths = queue_length(run).value
-    return float(lengths.max()) if len(lengths) else np.nan
-
-
 def productivity(run: xr.Dataset) -> float:
     """Jobs a day that ended between the first and the last submission; none where there is no time between.
 

@@ -67,14 +67,6 @@ class BoundedPareto:
         """Variance, in the square of the mean's unit."""
         return self.moment(2) - self.mean**2
 
-    def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Probability density at `x`; same shape as `x`."""
-        values = np.asarray(x, np.float64)
-        inside = (values >= self.low) & (values <= self.high)
-        relative = np.where(inside, values, self.low) / self.low
-        density = self.shape / self.low * relative ** (-self.shape - 1) / self._inside
-        return np.where(inside, density, 0.0)
-
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability of a value up to `x`; same shape as `x`."""
         values = np.clip(np.asarray(x, np.float64), self.low, self.high)

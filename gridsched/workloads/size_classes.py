@@ -33,7 +33,6 @@ _EXPONENT_BOUND = 30.0
 
 Weighting = Literal["power-law", "log-uniform", "uniform"]
 Fill = Literal["powers", "whole", "partial"]
-Wider = Literal["leave-out", "narrow"]
 
 
 @dataclass(frozen=True)
@@ -199,9 +198,7 @@ def offered_load(machine: Machine, sizes: SizeModel | None = None, *, occupied: 
     return float(work / machine.processors)
 
 
-def calibrate_exponent(
-    machine: Machine, load: float, *, fill: Fill = "powers", occupied: bool = False
-) -> float:
+def calibrate_exponent(machine: Machine, load: float, *, fill: Fill = "powers") -> float:
     """Exponent of the power law at which a machine has the offered load `load`.
 
     This calibrates an input, sizes inside the classes, which the paper does not give; it is no result.
@@ -211,8 +208,8 @@ def calibrate_exponent(
     machine : Machine
     load : float
         Wanted offered load, 1 for a load that equals the capacity.
-    fill, occupied
-        As in `SizeModel` and `offered_load`.
+    fill : {"powers", "whole", "partial"}
+        As in `SizeModel`.
 
     Raises
     ------
@@ -221,7 +218,7 @@ def calibrate_exponent(
     """
 
     def excess(exponent: float) -> float:
-        return offered_load(machine, SizeModel(exponent=exponent, fill=fill), occupied=occupied) - load
+        return offered_load(machine, SizeModel(exponent=exponent, fill=fill)) - load
 
     most, least = excess(-_EXPONENT_BOUND) + load, excess(_EXPONENT_BOUND) + load
     if not least <= load <= most:
@@ -238,13 +235,13 @@ def derive_machine(
     nodes: int,
     processors_per_node: int,
     mhz: float,
-    *,
-    wider: Wider = "leave-out",
 ) -> Machine:
     """Machine with the workload of another one, scaled to its own size.
 
-    Arrival rates are multiplied by the ratio of the processors; run times stay, since in Table 6 the
-    difference between response and wait on M4 is the unscaled mean run time of M1.
+    A size class that reaches beyond the machine is left out, which comes nearest to the numbers of jobs and
+    the utilisations of M4 and M6 in Table 6. Arrival rates are multiplied by the ratio of the processors;
+    run times stay, since in Table 6 the difference between response and wait on M4 is the unscaled mean run
+    time of M1.
 
     Parameters
     ----------
@@ -252,10 +249,6 @@ def derive_machine(
         Where the workload comes from.
     name, nodes, processors_per_node, mhz
         As in `Machine`.
-    wider : {"leave-out", "narrow"}
-        What happens to a size class that reaches beyond the machine: left out (default; nearest to the
-        numbers of jobs and the utilisations of M4 and M6 in Table 6), or kept at its rate with the sizes that
-        fit, if there are any.
 
     Returns
     -------
@@ -264,9 +257,9 @@ def derive_machine(
     processors = nodes * processors_per_node
     slower = model.processors / processors
     classes = tuple(
-        replace(c, high=min(c.high, processors), interarrival=c.interarrival.scaled(slower), share=None)
+        replace(c, interarrival=c.interarrival.scaled(slower), share=None)
         for c in model.classes
-        if (c.high if wider == "leave-out" else c.low) <= processors
+        if c.high <= processors
     )
     return Machine(name, nodes, processors_per_node, mhz, classes)
 

@@ -17,7 +17,6 @@ from gridsched.workloads import (
     SizeClass,
     SizeModel,
     calibrate_exponent,
-    derive_machine,
     load_machines,
     offered_load,
 )
@@ -135,12 +134,6 @@ def test_derived_machines_have_the_rates_of_their_share_of_processors() -> None:
     assert [c.high for c in small.classes] == [16, 32, 48, 112]
     np.testing.assert_allclose(small.arrival_rates, model.arrival_rates[:4] / 24)
     assert [c.service for c in small.classes] == [c.service for c in model.classes[:4]]
-
-
-def test_narrowed_classes_keep_their_rate() -> None:
-    small = derive_machine(MACHINES["M1"], "small", 8, 16, 1300, wider="narrow")
-    assert (small.classes[-1].low, small.classes[-1].high) == (113, 128)
-    assert small.arrival_rates[-1] == pytest.approx(MACHINES["M1"].arrival_rates[4] / 24)
 
 
 def machine_file(high: int, order: int) -> str:
