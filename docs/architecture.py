@@ -10,7 +10,7 @@ KINDS_OF_STUDIES = "kinds of studies"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "io", "lazy", "units", "nodes", "runs"),
     ("engine",),
-    ("workloads",),
+    ("workloads", "validation", "derived"),
     ("traces",),
     ("policies", "inference", "protocols"),
     ("platform", "prediction"),

@@ -27,9 +27,9 @@ from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.experiments.config import VARYING, Config
 from gridsched.experiments.registry import KINDS, study_kind
-from gridsched.experiments.validation import ConfigModel
 from gridsched.io import atomic_write
 from gridsched.systems.capabilities import capabilities_page
+from gridsched.validation import ConfigModel
 
 ROOT = Path(__file__).parents[1]
 """The checkout."""

@@ -18,16 +18,7 @@ from gridsched import inference
 from gridsched.aspects import aspects_of, without
 from gridsched.calibration.measures import UNKNOWN, WIDEST_RATIOS, explained, readings
 from gridsched.errors import ConfigurationError
-from gridsched.metrics.jobs import (
-    RECORDED,
-    Steps,
-    batch_means,
-    job_metrics,
-    recorded,
-    relaxations,
-    steps,
-    utilisation,
-)
+from gridsched.metrics.jobs import RECORDED, batch_means, job_metrics, recorded, relaxations, utilisation
 from gridsched.platform import Cluster, Platform, platform_of
 from gridsched.policies.local import LocalPolicy, OverrunName, PassName, named_policy
 from gridsched.results import provenance
@@ -39,6 +30,7 @@ from gridsched.traces.sacct import AccountingLog
 from gridsched.verification import verify
 from gridsched.workloads.dependencies import preceding_jobs
 from gridsched.workloads.table import Workload
+from gridsched.workloads.usage import Steps, steps
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 """Quantiles of waits."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import math
+import operator
+from collections.abc import Collection, Iterable
 
 
 class GridschedError(Exception):
@@ -35,3 +37,35 @@ def meant(wrong: str, known: Iterable[str]) -> str:
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(wrong.lower(), names, n=1)
     return f"; did you mean {names[close[0]]}?" if close else ""
+
+
+def check_choice(
+    what: str, value: object, allowed: Collection[object], error: type[GridschedError] = ConfigurationError
+) -> None:
+    """Refuse a value that is none of those that are allowed."""
+    if value not in allowed:
+        raise error(f"{what} is {value!r}; use one of {', '.join(map(str, allowed))}")
+
+
+def check_number(
+    what: str,
+    value: float | None,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    error: type[GridschedError] = ConfigurationError,
+) -> None:
+    """Refuse a number that is not finite or not within bounds; None stands for a number that is not given."""
+    bounds = (
+        (least, operator.ge, "at least"),
+        (above, operator.gt, "above"),
+        (most, operator.le, "at most"),
+        (below, operator.lt, "below"),
+    )
+    given = [(bound, holds, words) for bound, holds, words in bounds if bound is not None]
+    if value is None or (math.isfinite(value) and all(holds(value, bound) for bound, holds, _ in given)):
+        return
+    asked = " and ".join(f"{words} {bound:.10g}" for bound, _, words in given) or "finite"
+    raise error(f"{what} is {value}; it must be {asked}")

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_choice, check_number
 from gridsched.io import atomic_write, read_text
 
 PlacementName = Literal[
@@ -113,15 +113,8 @@ class NodeType:
         if self.names:
             object.__setattr__(self, "count", len(self.names))
         for key, low, high in (("count", 1, 2**24), ("cores", 1, 2**31 - 1), ("gpus", 0, 62)):
-            value = getattr(self, key)
-            if not low <= value <= high:
-                raise ConfigurationError(
-                    f"node type {self.name}: {key} is {value}; give a number from {low} to {high}"
-                )
-        if self.memory is not None and not 0 <= self.memory < 2**40:
-            raise ConfigurationError(
-                f"node type {self.name}: memory is {self.memory}; give MiB from 0 to 2**40, or None"
-            )
+            check_number(f"node type {self.name}: {key}", getattr(self, key), least=low, most=high)
+        check_number(f"node type {self.name}: memory", self.memory, least=0, below=2**40)
 
     @property
     def nodes(self) -> list[str]:
@@ -160,9 +153,7 @@ class Partition:
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", tuple(self.nodes))
         for key in ("time_limit", "most_processors", "most_nodes"):
-            value = getattr(self, key)
-            if value is not None and value < 1:
-                raise ConfigurationError(f"partition {self.label}: {key} is {value}; give 1 or more")
+            check_number(f"partition {self.label}: {key}", getattr(self, key), least=1)
 
     @property
     def label(self) -> str:
@@ -195,8 +186,7 @@ class Limit:
     processor_minutes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.by not in get_args(GroupName):
-            raise ConfigurationError(f"limit: by is {self.by!r}; use one of {', '.join(get_args(GroupName))}")
+        check_choice("limit: by", self.by, get_args(GroupName))
         given = [self.jobs, self.processors, self.processor_minutes]
         if all(value is None for value in given) or any(value is not None and value < 1 for value in given):
             raise ConfigurationError("limit: give jobs, processors or processor_minutes, each 1 or more")
@@ -227,10 +217,7 @@ class NodeEvent:
 
     def __post_init__(self) -> None:
         where = f"event of {self.node} at {self.time} s"
-        if self.kind not in get_args(EventName):
-            raise ConfigurationError(
-                f"{where}: kind is {self.kind!r}; use one of {', '.join(get_args(EventName))}"
-            )
+        check_choice(f"{where}: kind", self.kind, get_args(EventName))
         if self.time < 0:
             raise ConfigurationError(f"{where}: give a time from 0 on")
         if self.kind == "maintenance" and not self.time <= self.start < self.end:
@@ -485,8 +472,7 @@ def draw_failures(
         ("shape", shape),
         ("rack", rack),
     ):
-        if not (np.isfinite(value) and value > 0):
-            raise ConfigurationError(f"failures: {key} is {value}; give a positive number")
+        check_number(f"failures: {key}", value, above=0)
     scale = mean_time_between / math.gamma(1 + 1 / shape)
     events = []
     for first, stream in zip(

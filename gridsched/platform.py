@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_choice, check_number
 from gridsched.nodes import (
     Limit,
     NodeEvent,
@@ -94,15 +94,13 @@ class Cluster:
         for key in ("nodes", "partitions", "limits", "events"):
             object.__setattr__(self, key, tuple(getattr(self, key)))
         self._add_up_nodes()
-        if self.processors < 1:
-            raise ConfigurationError(f"cluster {self.name}: processors is {self.processors}; give at least 1")
+        check_number(f"cluster {self.name}: processors", self.processors, least=1)
         if self.processors_per_node < 1 or self.processors % self.processors_per_node:
             raise ConfigurationError(
                 f"cluster {self.name}: {self.processors} processors are not whole nodes of "
                 f"{self.processors_per_node}; fix processors or processors_per_node"
             )
-        if not (np.isfinite(self.speed) and self.speed > 0):
-            raise ConfigurationError(f"cluster {self.name}: speed is {self.speed}; give a positive number")
+        check_number(f"cluster {self.name}: speed", self.speed, above=0)
         self._check_words()
         if self.has_nodes:
             self._check_nodes()
@@ -146,15 +144,9 @@ class Cluster:
             ("requeue", get_args(RequeueName)),
             ("partition_of", ("partition", "queue")),
         ):
-            if getattr(self, key) not in words:
-                raise ConfigurationError(
-                    f"cluster {self.name}: {key} is {getattr(self, key)!r}; use one of {', '.join(words)}"
-                )
+            check_choice(f"cluster {self.name}: {key}", getattr(self, key), words)
         for key in ("checkpoint_interval", "checkpoint_cost"):
-            if getattr(self, key) < 0:
-                raise ConfigurationError(
-                    f"cluster {self.name}: {key} is {getattr(self, key)}; give seconds from 0 on"
-                )
+            check_number(f"cluster {self.name}: {key}", getattr(self, key), least=0)
 
     @property
     def has_nodes(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_number
 from gridsched.figures import runs as figures
 from gridsched.figures.gantt import gantt as _gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
@@ -197,8 +197,7 @@ def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
 def _check_bins(run: xr.Dataset, bins: int) -> None:
     """Refuse what is no run, and a figure without bins."""
     check_run(run)
-    if bins < 1:
-        raise ConfigurationError(f"bins is {bins}; give at least 1")
+    check_number("bins", bins, least=1)
 
 
 def _check_clusters(run: xr.Dataset, remedy: str) -> None:

@@ -363,15 +363,15 @@ def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dat
     for run in runs[1:]:
         _check_comparable(first, run)
     stacked = first.drop_vars([name for name in first.data_vars if _is_segment(name) or name in _PER_RUN])
-    for name in first.data_vars:
-        if str(name).startswith("segment_"):
-            values = np.concatenate([run[name].values for run in runs])
-            stacked[name] = ("segment", values, first[name].attrs)
-    if "piece_segment" in first:
-        stacked = _stack_pieces(stacked, runs)
-    lengths = [run.sizes["segment"] for run in runs]
-    stacked["segment_run"] = ("segment", np.repeat(np.arange(len(runs)), lengths))
-    stacked["segment_run"].attrs.update(long_name="index of the run", units="1")
+    lengths = np.array([run.sizes["segment"] for run in runs])
+    for name in filter(_is_segment, first.data_vars):
+        columns = [run[name].values for run in runs]
+        if name == "piece_segment":
+            begins = (np.cumsum(lengths) - lengths).tolist()
+            columns = [own + begin for own, begin in zip(columns, begins, strict=True)]
+        stacked[name] = (str(name).partition("_")[0], np.concatenate(columns), first[name].attrs)
+    attributes = {"long_name": "index of the run", "units": "1"}
+    stacked["segment_run"] = ("segment", np.repeat(np.arange(len(runs)), lengths), attributes)
     for name in _PER_RUN[2:]:
         if name in first:
             values = np.stack([run[name].values for run in runs])
@@ -382,20 +382,6 @@ def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dat
     stacked.attrs = {key: value for key, value in first.attrs.items() if key not in _RUN_ATTRIBUTES}
     stacked.attrs["title"] = f"runs on {first.attrs['workload']}"
     return stacked.assign_coords(run=("run", list(identifiers), {"long_name": "identifier of the run"}))
-
-
-def _stack_pieces(stacked: xr.Dataset, runs: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Put the pieces of segments one run after the other."""
-    first, offset, parts = runs[0], 0, []
-    for run in runs:
-        parts.append(run["piece_segment"].values + offset)
-        offset += run.sizes["segment"]
-    for name in first.data_vars:
-        if str(name).startswith("piece_"):
-            values = np.concatenate([run[name].values for run in runs])
-            stacked[name] = ("piece", values, first[name].attrs)
-    stacked["piece_segment"] = ("piece", np.concatenate(parts), first["piece_segment"].attrs)
-    return stacked
 
 
 def _check_comparable(first: xr.Dataset, run: xr.Dataset) -> None:

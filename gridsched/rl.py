@@ -18,6 +18,8 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.errors import check_number
+
 try:
     import gymnasium
 except ImportError as error:
@@ -113,8 +115,7 @@ class _Clusters:
         _check_name("backfilling", backfilling, get_args(SequenceBackfilling))
         _check_name("reward", reward, REWARDS)
         for key, value in (("num_envs", clusters), ("length", length), ("visible", visible)):
-            if value < 1:
-                raise ConfigurationError(f"{key} is {value}; give a number from 1 on")
+            check_number(key, value, least=1)
         self.jobs, self.cluster = _read(workload, processors)
         self.length, self.visible, self.starts = length, visible, starts
         self.backfills = backfilling == "shadow"

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import JOB, LABELS, LARGEST
-from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.errors import ConfigurationError, WorkloadError, check_choice
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy
-from gridsched.traces.cleaning import LONGEST_TIME
 from gridsched.traces.merging import merge_workloads
+from gridsched.workloads.columns import LONGEST_TIME
 from gridsched.workloads.table import UNKNOWN, Workload
 
 EstimateName = Literal["requested", "actual", "clairvoyant"]
@@ -207,9 +207,8 @@ def submit(
     ConfigurationError
         If workloads and clusters do not go together, or an option is unknown.
     """
-    for key, value, words in (("align", align, get_args(AlignName)), ("times", times, get_args(TimesName))):
-        if value not in words:
-            raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(words)}")
+    check_choice("align", align, get_args(AlignName))
+    check_choice("times", times, get_args(TimesName))
     if not isinstance(seed, Integral) or int(seed) < 0:
         raise ConfigurationError(f"seed is {seed!r}; use a whole number from 0 on")
     if isinstance(workload, Workload):

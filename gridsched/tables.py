@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, meant
+from gridsched.errors import ConfigurationError, check_choice, meant
 from gridsched.metrics.jobs import JOB_CLASSES, job_metrics
 from gridsched.policies.local import POLICIES, PREDICTING
 from gridsched.runs import check_run, first_allocation, labelled_runs, name_of_run, names_clusters
@@ -164,8 +164,7 @@ def table(
     easy ...
     """
     labelled = labelled_runs(runs)
-    if job_class not in JOB_CLASSES:
-        raise ConfigurationError(f"job_class is {job_class!r}; use one of {', '.join(JOB_CLASSES)}")
+    check_choice("job_class", job_class, JOB_CLASSES)
     rows: dict[str, dict[str, float]] = {}
     units: dict[str, str] = {}
     for label, run in labelled.items():

@@ -17,7 +17,7 @@ from docs import keys as document
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Config, load_config, load_study
 from gridsched.experiments.registry import KINDS, study_kind
-from gridsched.experiments.validation import ConfigModel
+from gridsched.validation import ConfigModel
 from tests.conftest import REPOSITORY
 from tests.experiments.test_config import changed
 

@@ -16,17 +16,12 @@ from numpy.typing import NDArray
 
 from gridsched.calibration import kernel
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
-from gridsched.calibration.site import (
-    QUEUED,
-    History,
-    LoggedSite,
-    peaks,
-    steps,
-)
+from gridsched.calibration.site import QUEUED, History, LoggedSite, steps
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ScheduleError
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
+from gridsched.workloads.usage import peaks
 
 Calibration = Mapping[str, float]
 Integers = NDArray[np.int64]

@@ -18,6 +18,7 @@ from gridsched.traces.cleaning import never_ran
 from gridsched.traces.outages import infer_outages
 from gridsched.workloads.clock import zone_or_utc
 from gridsched.workloads.table import Workload
+from gridsched.workloads.usage import peaks
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -219,7 +220,7 @@ def site_of(workload: Workload, processors: int | Cluster, *, seen_outages: bool
 def _week(workload: Workload) -> int:
     """Seconds from Monday, 0 h local time, to time 0 of a log; in UTC where it does not say its zone."""
     origin = workload.unix_start_time or 0
-    offset = datetime.fromtimestamp(origin, zone_or_utc(workload)).utcoffset()
+    offset = datetime.fromtimestamp(origin, zone_or_utc(workload.time_zone)).utcoffset()
     local = origin + (0 if offset is None else int(offset.total_seconds()))
     return (local + _MONDAY) % _WEEK
 
@@ -365,20 +366,6 @@ def kinds(estimate: Integers) -> Integers:
 def doublings(values: Integers) -> Integers:
     """Logarithm of base 2, rounded up."""
     return np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64)
-
-
-def peaks(start: Integers, end: Integers, weight: Integers, group: Integers, groups: int) -> Integers:
-    """Largest sum of weights of each group at any instant; what ends at an instant is gone."""
-    times = np.concatenate([end, start])
-    change = np.concatenate([-weight, weight])
-    both = np.concatenate([group, group])
-    # ends come first at one instant
-    order = np.lexsort((change, times, both))
-    total, owner = np.cumsum(change[order]), both[order]
-    found = np.zeros(groups, np.int64)
-    # every group begins and ends with nothing, so that sums start at 0 in each
-    np.maximum.at(found, owner, total)
-    return found
 
 
 def steps(site: LoggedSite, processors: int, lost: Integers) -> tuple[Integers, Integers]:

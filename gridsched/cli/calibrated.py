@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.printing import UNKNOWN_TEXT, Times, facts_table, progress, quantity, table
+from gridsched.cli.runs import refuse_beside, unusual
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -64,14 +65,7 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
     from gridsched.calibration.site import site_of
     from gridsched.calibration.trust import calibrated_orders, trusted_changes
 
-    for name, usual in (
-        ("estimates", "requested"),
-        ("kill", False),
-        ("overrun", "doubling"),
-        ("passes", "instant"),
-    ):
-        if getattr(options, name) != usual:
-            raise ConfigurationError(f"--calibrate: not with --{name}; leave that out, or --calibrate")
+    refuse_beside("--calibrate", unusual(options))
     named = [policy.name for policy in policies]
     orders = calibrated_orders([name for name in named if name in ORDERS] or named)
     workload, cluster = setting.workload, setting.cluster

@@ -22,7 +22,7 @@ from gridsched.cli.options import (
     positive_integer,
 )
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
-from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.cli.runs import one_policy, prepared, run_policy
 from gridsched.cli.sites import add_accounts, add_site_file, configured, sites_of, use_site
 from gridsched.errors import ConfigurationError
 
@@ -91,9 +91,7 @@ def _explain(options: argparse.Namespace) -> None:
     from gridsched.explanation import explain, explain_in_queue
 
     find_trace(options.trace)
-    policies = named_policies(options.policy, None)
-    if len(policies) != 1:
-        raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
+    policy = one_policy(options, "explain")
     log = read_log(options)
     setting = prepared(log, options, configured(options, log))
     workload, cluster = setting.workload, setting.cluster
@@ -109,10 +107,10 @@ def _explain(options: argparse.Namespace) -> None:
             why, reasons = explain_in_queue(workload, site.cluster, site.scheduler, job, **chosen)
         facts, *others = queue_account(why, reasons, f"Slurm as in {name}", names)
     else:
-        with progress(f"simulating {policies[0].name}"):
-            run = run_policy(workload, cluster, policies[0], options)
-            why = explain(run, job, policies[0])
-        facts, *others = account(why, run, policies[0], names)
+        with progress(f"simulating {policy.name}"):
+            run = run_policy(workload, cluster, policy, options)
+            why = explain(run, job, policy)
+        facts, *others = account(why, run, policy, names)
     if len(runs) > 1:
         facts = replace(facts, rows=[("run", _which_run(runs, job, workload, names)), *facts.rows])
     print_blocks(*map(_shown, [facts, *others]))

@@ -33,7 +33,7 @@ from gridsched.cli.printing import (
     progress,
     table,
 )
-from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.cli.runs import one_policy, prepared, refuse_beside, run_policy, unusual
 from gridsched.cli.sites import add_site_file, configured, use_site
 from gridsched.errors import ConfigurationError
 
@@ -169,7 +169,7 @@ def _forecast(options: argparse.Namespace) -> None:
     if options.score:
         _score(options)
         return
-    local = _one_policy(options)
+    local = one_policy(options, "forecast")
     if not is_queue(find_trace(options.trace)):
         parts = _past(options, local)
     elif options.history is not None:
@@ -242,24 +242,15 @@ def _by_pools(setting: Setting, log: Log) -> list[tuple[str, Pool]]:
     return found if len(found) > 1 else [("", pool) for _, pool in found]
 
 
-def _one_policy(options: argparse.Namespace) -> LocalPolicy:
-    """The policy of the futures."""
-    policies = named_policies(options.policy, None)
-    if len(policies) != 1:
-        raise ConfigurationError(f"--policy {options.policy}: forecast takes one policy")
-    return policies[0]
-
-
 def _score(options: argparse.Namespace) -> None:
     """Forecast the past of a log, and print how good the forecasts of its second half were."""
     from gridsched.forecasting.queues import is_queue
 
     if is_queue(find_trace(options.trace)):
         raise ConfigurationError(f"{options.trace}: --score is for logs; give the log of the cluster")
-    for option, given in (("--at", options.at), ("--job", options.job), ("--adjust 0", options.adjust == 0)):
-        if given:
-            raise ConfigurationError(f"--score: not with {option}; leave that out, or --score")
-    local = _one_policy(options)
+    beside = {"--at": options.at, "--job": options.job, "--adjust 0": options.adjust == 0}
+    refuse_beside("--score", beside)
+    local = one_policy(options, "forecast")
     for number, part in enumerate(_past(options, local)):
         if number:
             print()
@@ -380,12 +371,8 @@ def _calibrated(
     """What is fitted to the log up to the time."""
     from gridsched.forecasting.calibrated import calibrate
 
-    for option, given in (("--simulated", options.simulated), ("--policy", policies_given(options))):
-        if given:
-            raise ConfigurationError(f"--calibrate: not with {option}; leave that out, or --calibrate")
-    for name, usual in (("estimates", "requested"), ("overrun", "doubling")):
-        if getattr(options, name) != usual:
-            raise ConfigurationError(f"--calibrate: not with --{name}; leave that out, or --calibrate")
+    beside = {"--simulated": options.simulated, "--policy": policies_given(options)}
+    refuse_beside("--calibrate", beside | unusual(options, "estimates", "overrun"))
     with progress("calibrating") as report:
         return calibrate(workload, processors, now=now, seed=options.seed, report=report)
 
@@ -517,7 +504,7 @@ def _time(text: str, workload: Workload) -> int:
     from gridsched.nodes import seconds_on_clock
     from gridsched.workloads.clock import zone_or_utc
 
-    return seconds_on_clock(text, "--at", workload.unix_start_time, zone_or_utc(workload))
+    return seconds_on_clock(text, "--at", workload.unix_start_time, zone_or_utc(workload.time_zone))
 
 
 def _check_time(now: int, timelines: Sequence[Timeline], workload: Workload) -> None:

@@ -56,6 +56,29 @@ def named_policies(names: str, score: str | None) -> list[LocalPolicy]:
     return [own.get(name) or named_policy(name) for name in dict.fromkeys([*wanted, *own])]
 
 
+def one_policy(options: argparse.Namespace, command: str) -> LocalPolicy:
+    """The policy of a command that takes a single one."""
+    policies = named_policies(options.policy, None)
+    if len(policies) != 1:
+        raise ConfigurationError(f"--policy {options.policy}: {command} takes one policy")
+    return policies[0]
+
+
+def refuse_beside(option: str, given: Mapping[str, object]) -> None:
+    """Refuse other options beside one, given their values or whether they differ from what is usual."""
+    for other, value in given.items():
+        if value:
+            raise ConfigurationError(f"{option}: not with {other}; leave that out, or {option}")
+
+
+_USUAL = {"estimates": "requested", "kill": False, "overrun": "doubling", "passes": "instant"}
+
+
+def unusual(options: argparse.Namespace, *names: str) -> dict[str, bool]:
+    """Which of the options that say how jobs are simulated are not as they are by default."""
+    return {f"--{name}": getattr(options, name) != _USUAL[name] for name in names or _USUAL}
+
+
 def prepared(log: Log, options: argparse.Namespace, configured: Cluster | None = None) -> Setting:
     """Clean jobs of the window and partitions, and the cluster that replays them, maybe as configured."""
     from gridsched.aspects import aspects_of, without

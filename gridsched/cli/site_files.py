@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.validation import ConfigModel, Label, PathText, validated
 from gridsched.io import read_yaml, shown
+from gridsched.validation import ConfigModel, Label, PathText, validated
 
 
 class SiteConfig(ConfigModel):

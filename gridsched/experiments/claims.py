@@ -37,9 +37,9 @@ from pydantic import AfterValidator, Field, model_validator
 from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.collection import ALL
-from gridsched.experiments.validation import SLUG, ConfigModel, Label, Number, one_line, suggestion, validated
 from gridsched.io import read_yaml, resource, shown
 from gridsched.measures import measures
+from gridsched.validation import SLUG, ConfigModel, Label, Number, one_line, suggestion, validated
 
 Outcome = Literal["reproduced", "partly", "not", "not testable", "input", "not run"]
 Form = Literal["ratio", "factor", "difference", "count", "first"]

@@ -20,7 +20,8 @@ from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.registry import KINDS, study_kind
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
-from gridsched.experiments.validation import (
+from gridsched.io import read_yaml, shown
+from gridsched.validation import (
     ConfigModel,
     Count,
     Label,
@@ -31,7 +32,6 @@ from gridsched.experiments.validation import (
     suggestion,
     validated,
 )
-from gridsched.io import read_yaml, shown
 
 DEFAULT_KIND = "local-policies"
 """Kind of a study that does not say its own."""

@@ -17,13 +17,18 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from gridsched.derived import part_model, with_lists
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
-from gridsched.experiments.derived import part_model, with_lists
-from gridsched.experiments.validation import (
+from gridsched.nodes import NodeType, PlacementName, RequeueName
+from gridsched.platform import Cluster
+from gridsched.submission import AlignName, EstimateName
+from gridsched.traces import find_log
+from gridsched.validation import (
     BY_NAME,
     ConfigModel,
     Count,
+    DifferentFiles,
     Duration,
     Factor,
     Fraction,
@@ -35,12 +40,7 @@ from gridsched.experiments.validation import (
     Slug,
     Whole,
     suggestion,
-    unique_files,
 )
-from gridsched.nodes import NodeType, PlacementName, RequeueName
-from gridsched.platform import Cluster
-from gridsched.submission import AlignName, EstimateName
-from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
 from gridsched.workloads.feedback import THINK_TIME, SessionName, with_feedback
 from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample, squeezed
@@ -287,6 +287,16 @@ class ClusterConfig(ConfigModel):
         return Cluster(name=default.name, **known)
 
 
+def _sized(cluster: ClusterConfig) -> ClusterConfig:
+    if cluster.size is None:
+        raise ValueError("processors: missing")
+    return cluster
+
+
+SizedCluster = Annotated[ClusterConfig, AfterValidator(_sized)]
+"""A cluster whose processors are given."""
+
+
 class FeedbackConfig(ConfigModel):
     """Users who submit jobs some time after earlier ones ended (Shmueli and Feitelson 2006)."""
 
@@ -390,6 +400,16 @@ class WorkloadConfig(ClusterConfig):
             **({"dependencies": "feedback"} if self.feedback is not None else {}),
             **({"dependencies": "preceding"} if self.preceding else {}),
         }
+
+
+def _log(workload: WorkloadConfig) -> WorkloadConfig:
+    if not workload.is_log:
+        raise ValueError("only a log (archive or file) can be used here")
+    return workload
+
+
+LogConfig = Annotated[WorkloadConfig, AfterValidator(_log)]
+"""A workload that is a log."""
 
 
 class JobClasses(ConfigModel):
@@ -511,7 +531,7 @@ _FOR_ALL = ("failures", "cancelled", "preceding", "feedback")
 class ScenarioConfig(ScenarioChoice):
     """Clusters with what their users submit."""
 
-    clusters: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1, max_length=1000)]
+    clusters: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1, max_length=1000), DifferentFiles]
     """The clusters, each with the workload that is submitted to it."""
     align: AlignName = "start"
     """How submit times go together: all begin at once, by the clock of the logs, or as they are written."""
@@ -540,7 +560,6 @@ class ScenarioConfig(ScenarioChoice):
         for key in _FOR_ALL:
             if getattr(self, key) is not None:
                 raise ValueError(f"{key}: there are no clusters to say it for; give it to single ones")
-        unique_files("clusters", [cluster.name for cluster in self.clusters])
         return self
 
     @property

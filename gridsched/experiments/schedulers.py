@@ -26,8 +26,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
 
-from gridsched.errors import ConfigurationError, GridschedError
-from gridsched.experiments.derived import (
+from gridsched.derived import (
     MadeConfig,
     keys,
     model_of,
@@ -36,10 +35,11 @@ from gridsched.experiments.derived import (
     with_lists,
     written_of,
 )
-from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
 from gridsched.systems.registry import external, is_in_file, library, load_scheduler, names, scheduler_of
+from gridsched.validation import BY_NAME, ConfigModel, Different, Label, suggestion
 
 Name = Annotated[Label, pydantic.Field(max_length=80)]
 
@@ -272,7 +272,7 @@ def _local(written: Any) -> Any:
 
 
 Policies: Any = Annotated[
-    tuple[Annotated[AnyScheduler, AfterValidator(_local)], ...], pydantic.Field(min_length=1)
+    tuple[Annotated[AnyScheduler, AfterValidator(_local)], ...], pydantic.Field(min_length=1), Different
 ]
 """Local policies of clusters, as schedulers are written."""
 

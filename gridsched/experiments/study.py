@@ -26,9 +26,9 @@ from gridsched.experiments.schedulers import (
     scheduler_made,
 )
 from gridsched.experiments.tasks import OwnFile
-from gridsched.experiments.validation import ConfigModel, Whole, check_known, unique, unique_files
 from gridsched.io import shown
 from gridsched.policies.local import OverrunName
+from gridsched.validation import ConfigModel, Whole, check_known, unique, unique_files
 
 FROM_SUBMISSION = (
     "times of this kind of study count from submissions, which users who react make only when earlier jobs "

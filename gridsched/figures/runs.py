@@ -21,10 +21,10 @@ from gridsched.metrics.jobs import (
     observed,
     queue_length,
     relaxations,
-    steps,
     time_average,
 )
 from gridsched.metrics.nodes import RESOURCES, ResourceUse, fragmentation, resource_use
+from gridsched.workloads.usage import steps
 
 Floats = NDArray[np.float64]
 

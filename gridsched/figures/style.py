@@ -25,7 +25,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 from matplotlib.scale import SymmetricalLogScale
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
@@ -378,8 +377,3 @@ def entries_below(figure: Figure, entries: Sequence[tuple[Any, str]], *, columns
             loc="outside lower center",
             ncols=max(1, min(columns, len(texts), int(WIDTH / widest))),
         )
-
-
-def scheme_handle(style: SchemeStyle) -> Line2D:
-    """Line with marker that stands for a scheme in a legend."""
-    return Line2D([], [], **line_options(style))

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_number
 from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, Adjustment, unmoved
 from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.history import (
@@ -157,8 +157,7 @@ def forecast(
         ("within", within, 0),
         ("threads", threads, 1),
     ):
-        if value < least:
-            raise ConfigurationError(f"{key} is {value}; give {least} or more")
+        check_number(key, value, least=least)
     chosen, conventions = _rules(queue, policy)
     timeline, snapshot = _state(queue, now)
     if timeline is None and adjust:

@@ -223,7 +223,7 @@ def continue_log(
     """
     check_clean(history)
     instant = recorded_timeline(history, processors).last_end if now is None else int(now)
-    zone = zone_or_utc(history)
+    zone = zone_or_utc(history.time_zone)
 
     def since(text: str) -> int:
         return instant - seconds_on_clock(text, "submit_time", history.unix_start_time, zone)

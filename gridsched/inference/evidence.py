@@ -10,12 +10,12 @@ the same test. Means that may have either sign have the plain t interval.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import check_choice, check_number
 from gridsched.inference.serial import BLOCKS, FEWEST_BLOCKS, corrected, dependence, in_blocks
 from gridsched.inference.units import Floats, Side, divide, logarithm, sides
 
@@ -66,8 +66,7 @@ class Evidence(NamedTuple):
         """Bounds at a nominal coverage, on the scale of the estimate."""
         from scipy.special import stdtrit  # takes long to load, and simulations do without
 
-        if not 0 < confidence < 1:
-            raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
+        check_number("confidence", confidence, above=0, below=1)
         reach = stdtrit(self.freedom, 0.5 + confidence / 2)
         low, high = self.centre - reach * self.error, self.centre + reach * self.error
         if self.ellipse is not None:
@@ -127,8 +126,7 @@ def of_pair(
     relaxations: Relaxations = (None, None),
 ) -> Evidence:
     """Evidence of a paired difference or ratio."""
-    if form not in ("difference", "ratio"):
-        raise ConfigurationError(f"form is {form!r}; use difference or ratio")
+    check_choice("form", form, get_args(Form))
     left, right = both = sides(values, reference, weights, reference_weights)
     negative = (left.sums < 0).any(axis=-1) | (right.sums < 0).any(axis=-1)
     one, other = left.value, right.value

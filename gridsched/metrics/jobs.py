@@ -9,14 +9,15 @@ strategies for parallel job scheduling" (ICPP Workshops 2002).
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched import inference
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_number
+from gridsched.workloads.usage import Steps, steps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,13 +60,6 @@ GAVE_UP = 2
 
 SinceName = Literal["submit", "eligible"]
 """What waits count from: the submission, or when all that a job depends on was met as well."""
-
-
-class Steps(NamedTuple):
-    """A step function of time: `value[i]` holds from `time[i]` until `time[i + 1]`; 0 before the first."""
-
-    time: Integers
-    value: NDArray[Any]
 
 
 # --- metrics of jobs ------------------------------------------------------------------------------
@@ -256,34 +250,11 @@ def relaxations_of_queues(
 
 
 def _check_interval(batches: int, confidence: float) -> None:
-    if batches < 2:
-        raise ConfigurationError(f"batches: an interval needs at least 2, found {batches}")
-    if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
+    check_number("batches", batches, least=2)
+    check_number("confidence", confidence, above=0, below=1)
 
 
 # --- metrics of the system ------------------------------------------------------------------------
-
-
-def steps(times: ArrayLike, changes: ArrayLike) -> Steps:
-    """Step function that is the sum of the changes up to and at each time.
-
-    All changes of one instant count together, so that a job which starts at once never was in the queue.
-
-    Parameters
-    ----------
-    times : array_like
-        Seconds, in any order.
-    changes : array_like
-        What is added at each time.
-    """
-    moments = np.asarray(times, np.int64)
-    order = np.argsort(moments)
-    moments = moments[order]
-    added = np.asarray(changes)
-    totals = np.cumsum((added if added.dtype.kind == "f" else added.astype(np.int64))[order])
-    last = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
-    return Steps(moments[last], totals[last])
 
 
 def time_average(function: Steps, edges: ArrayLike) -> Floats:
@@ -337,17 +308,6 @@ def waits(run: xr.Dataset, since: SinceName) -> tuple[NDArray[np.bool_], NDArray
         until = np.where(gave_up, np.maximum(run["gives_up_time"].to_numpy(), submit), until)
         waited = waited | gave_up
     return waited, submit, until
-
-
-def queue_length_mean(run: xr.Dataset) -> float:
-    """Time average of the queue length from the first submission to the last end; NaN for an empty run."""
-    return float(time_average(queue_length(run), observed(run))[0])
-
-
-def queue_length_max(run: xr.Dataset) -> float:
-    """Largest queue length at any instant, after all that happens at it; NaN for an empty run."""
-    lengths = queue_length(run).value
-    return float(lengths.max()) if len(lengths) else np.nan
 
 
 def productivity(run: xr.Dataset) -> float:
@@ -478,10 +438,8 @@ def summarise(
     """
     _check_interval(batches, confidence)
     _check_trim(warm_up, cool_down)
-    if bins < 1:
-        raise ConfigurationError(f"bins: at least 1 is needed, found {bins}")
-    if slowdown_threshold <= 0:
-        raise ConfigurationError(f"slowdown_threshold must be positive, found {slowdown_threshold}")
+    check_number("bins", bins, least=1)
+    check_number("slowdown_threshold", slowdown_threshold, above=0)
     if since not in get_args(SinceName) or f"{since}_time" not in run:
         raise ConfigurationError(f"since is {since!r}; use submit, or eligible for a run with eligible_time")
     measured = _measured_jobs(run, warm_up, cool_down)
@@ -510,9 +468,8 @@ def summarise(
 
 
 def _check_trim(warm_up: float, cool_down: float) -> None:
-    for name, share in (("warm_up", warm_up), ("cool_down", cool_down)):
-        if not 0 <= share < 1:
-            raise ConfigurationError(f"{name} is a fraction of the jobs in [0, 1), found {share}")
+    check_number("warm_up", warm_up, least=0, below=1)
+    check_number("cool_down", cool_down, least=0, below=1)
     if warm_up + cool_down >= 1:
         raise ConfigurationError(f"warm_up {warm_up} and cool_down {cool_down} together leave no jobs")
 

@@ -20,8 +20,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
-from gridsched.metrics.jobs import Steps, observed, steps, submitted, time_average
+from gridsched.metrics.jobs import observed, submitted, time_average
 from gridsched.nodes import UNLIMITED_MEMORY
+from gridsched.workloads.usage import Steps, steps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import counted, local_scheduler, runtime_prediction, snapshot, static_order
 from gridsched.engine.records import LARGEST, Backfilling, Correction, Overrun, unlabelled
-from gridsched.errors import ConfigurationError, meant
+from gridsched.errors import ConfigurationError, check_choice, check_number, meant
 from gridsched.policies import scores
 from gridsched.policies.scores import Score
 from gridsched.workloads.table import UNKNOWN
@@ -177,22 +177,18 @@ class LocalPolicy:
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self._label())
-        if self.backfilling not in get_args(BackfillingName):
-            allowed = ", ".join(get_args(BackfillingName))
-            raise self._error("backfilling", self.backfilling, f"use one of {allowed}")
-        if self.reservations < 1:
-            raise self._error("reservations", self.reservations, "use 1 or more")
+        said = f"policy {self.name!r}"
+        check_choice(f"{said}: backfilling", self.backfilling, get_args(BackfillingName))
+        check_number(f"{said}: reservations", self.reservations, least=1)
         if self.reservations > 1 and self.backfilling != "easy":
             raise self._error("reservations", self.reservations, "only backfilling 'easy' takes a number")
-        order_score(self.order, f"policy {self.name!r}: order")
+        order_score(self.order, f"{said}: order")
         self._check_prediction()
         if self.backfill_order == AS_QUEUE:
             return
         if self.backfilling not in ("first_fit", "easy"):
             raise self._error("backfill_order", self.backfill_order, f"{self.backfilling} has none")
-        if scores.changes_with_time(
-            order_score(self.backfill_order, f"policy {self.name!r}: backfill_order")
-        ):
+        if scores.changes_with_time(order_score(self.backfill_order, f"{said}: backfill_order")):
             raise self._error("backfill_order", self.backfill_order, "it must not change with time")
 
     def __repr__(self) -> str:
@@ -207,9 +203,8 @@ class LocalPolicy:
 
     def _check_prediction(self) -> None:
         """Refuse predictions and corrections that do not exist, or that other parts cannot work with."""
-        for key, words in (("prediction", PredictionName), ("correction", CorrectionName)):
-            if getattr(self, key) not in get_args(words):
-                raise self._error(key, getattr(self, key), f"use one of {', '.join(get_args(words))}")
+        check_choice(f"policy {self.name!r}: prediction", self.prediction, get_args(PredictionName))
+        check_choice(f"policy {self.name!r}: correction", self.correction, get_args(CorrectionName))
         if self.prediction != "recent":
             if self.correction != type(self).correction:
                 raise self._error("correction", self.correction, "only prediction 'recent' is corrected")
@@ -319,12 +314,8 @@ class Conventions:
     passes: PassName = "instant"
 
     def __post_init__(self) -> None:
-        for key, value, allowed in (
-            ("overrun", self.overrun, get_args(OverrunName)),
-            ("passes", self.passes, get_args(PassName)),
-        ):
-            if value not in allowed:
-                raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+        check_choice("overrun", self.overrun, get_args(OverrunName))
+        check_choice("passes", self.passes, get_args(PassName))
 
 
 def schedule(

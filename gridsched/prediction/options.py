@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_choice, check_number
 
 Discretisation = Literal["equal_frequency", "log_width", "k_means", "mdl"]
 Representative = Literal["median", "mean", "upper"]
@@ -133,10 +133,9 @@ class PredictorOptions:
 
     def __post_init__(self) -> None:
         for name, allowed in _WORDS.items():
-            self._check(name, getattr(self, name) in allowed, f"use one of {', '.join(allowed)}")
+            check_choice(f"predictor: {name}", getattr(self, name), allowed)
         for name, least in _LEAST.items():
-            value = getattr(self, name)
-            self._check(name, value is None or value >= least, f"use {least} or more")
+            check_number(f"predictor: {name}", getattr(self, name), least=least)
         self._check("features", len(self.features) > 0, "name at least one")
         unknown = [name for name in self.features if name not in FEATURES]
         self._check("features", not unknown, f"features are {', '.join(FEATURES)}")

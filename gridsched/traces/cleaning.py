@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import TraceError, WorkloadError
+from gridsched.workloads.columns import LONGEST_TIME
 from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload, add_counts
-
-LONGEST_TIME = 2**40
-"""Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
 
 LONGEST_LIMIT = 366 * 86400
 """Seconds from which on a requested time says that there is no limit, such as 2**31 - 1."""

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, TraceError
+from gridsched.errors import ConfigurationError, TraceError, check_choice
 from gridsched.nodes import NodeType, Partition
 from gridsched.traces._slurm_values import SlurmTimes, per_processor, to_unix
 from gridsched.traces._tables import Table, read_table
@@ -256,8 +256,7 @@ def read_gpu_pod_log(
     >>> gs.read_gpu_pod_log("pods.csv").workload.gpu_share
     array([500,  -1])
     """
-    if run_from not in get_args(RunsFrom):
-        raise ConfigurationError(f"run_from is {run_from!r}; use one of {', '.join(get_args(RunsFrom))}")
+    check_choice("run_from", run_from, get_args(RunsFrom))
     table = read_table(
         Path(path),
         needed=_POD,

@@ -3,35 +3,74 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import BeforeValidator, Field, create_model, model_validator
+
+from gridsched.derived import PartConfig, keys, model_of
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import read_yaml
-from gridsched.nodes import Limit, NodeType, Partition, PlacementName, numbered_constraints
+from gridsched.nodes import GroupName, Limit, NodeType, Partition, PlacementName, numbered_constraints
+from gridsched.validation import ConfigModel, Whole, check_known, unique, validated
 
 __all__ = ["SiteNodes", "read_nodes"]
 
-Made = TypeVar("Made")
+_Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+"""Names of nodes and partitions may be numbers."""
+_Names = tuple[_Name, ...]
 
-_COLUMNS = ("partition", "queue")
-_WHOLE = {
-    "count",
-    "cores",
-    "memory",
-    "gpus",
-    "time_limit",
-    "most_processors",
-    "most_nodes",
-    "priority",
-    "jobs",
-    "processors",
-    "processor_minutes",
-}
-_TEXTS = {"name", "by"}
-_LISTS = {"nodes", "names", "features"}
+_NodeEntry: Any = model_of(
+    NodeType,
+    PartConfig,
+    keys(NodeType) | {"name": (_Name, "node"), "names": (_Names, ()), "features": (_Names, ())},
+)
+
+
+class _Partition(ConfigModel):
+    """A partition by the name that jobs have, or by its number; the other keys are those of `Partition`."""
+
+    name: _Name = ""
+    number: Whole | None = None
+    nodes: _Names = ()
+
+
+class _Limit(ConfigModel):
+    """A limit of a group by its name or number; the other keys are those of `Limit`."""
+
+    by: GroupName = "user"
+    of: _Name | None = None
+
+
+_PARTITION: dict[str, Any] = keys(Partition, set(_Partition.model_fields))
+_PartitionEntry: Any = create_model("_PartitionEntry", __base__=_Partition, **_PARTITION)
+_LIMIT: dict[str, Any] = keys(Limit, set(_Limit.model_fields))
+_LimitEntry: Any = create_model("_LimitEntry", __base__=_Limit, **_LIMIT)
+
+
+class _NodesFile(ConfigModel):
+    """A file of nodes, whose names are those of one cluster."""
+
+    nodes: Annotated[tuple[_NodeEntry, ...], Field(min_length=1)]
+    partitions: tuple[_PartitionEntry, ...] = ()
+    partition_of: Literal["partition", "queue"] = "partition"
+    limits: tuple[_LimitEntry, ...] = ()
+    placement: PlacementName = "first_fit"
+
+    @model_validator(mode="after")
+    def _known_nodes(self) -> Self:
+        types = [each.made() for each in self.nodes]
+        names = [name for kind in types for name in kind.nodes]
+        unique("nodes", names)
+        unique("partitions", [each.name for each in self.partitions if each.name])
+        for place, partition in enumerate(self.partitions):
+            where = f"partitions[{partition.name or place}]"
+            if not partition.name and partition.number is None:
+                raise ValueError(f"{where}: has no name; give that of the log, or a number")
+            for name in partition.nodes:
+                check_known(f"{where}.nodes", name, [*(kind.name for kind in types), *names])
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,156 +129,45 @@ def read_nodes(path: str | os.PathLike[str], names: Mapping[str, Sequence[str]] 
     >>> gs.Cluster(nodes=site.nodes).processors
     192
     """
-    file = Path(path)
-    return _Reader(file, names or {}).site(read_yaml(file))
-
-
-class _Reader:
-    """Values of one file, and what is said of those that make no sense."""
-
-    def __init__(self, file: Path, names: Mapping[str, Sequence[str]]) -> None:
-        self._file = file
-        self._names = names
-
-    def site(self, content: Any) -> SiteNodes:
-        """What the whole file says."""
-        known = tuple(each.name for each in fields(SiteNodes) if each.name != "constraints")
-        entries = self._mapping(content, "the file", known)
-        column = self._word(entries.get("partition_of", "partition"), "partition_of", _COLUMNS)
-        placement: Any = self._word(
-            entries.get("placement", "first_fit"), "placement", get_args(PlacementName)
-        )
-        nodes = tuple(
-            self._made(NodeType, entry, key, _keys(NodeType)) for key, entry in self._list(entries, "nodes")
-        )
-        if not nodes:
-            raise self._mistake(
-                "nodes", "has no entry; give the nodes of the cluster, such as {count: 8, cores: 64}"
-            )
-        node_names = [name for kind in nodes for name in kind.nodes]
-        if len(set(node_names)) < len(node_names):
-            raise self._mistake("nodes", "two nodes have one name; give each type a name of its own")
-        partitions = tuple(
-            self._partition(entry, key, place, column)
-            for place, (key, entry) in enumerate(self._list(entries, "partitions"))
-        )
-        self._check_partitions(partitions, {*node_names, *(kind.name for kind in nodes)})
-        limits = tuple(self._limit(entry, key) for key, entry in self._list(entries, "limits"))
-        has_features = any(kind.features for kind in nodes)
+    known = names or {}
+    file = validated(_NodesFile, read_yaml(os.fspath(path)), os.fspath(path))
+    nodes = tuple(each.made() for each in file.nodes)
+    has_features = any(kind.features for kind in nodes)
+    column = file.partition_of
+    try:
         return SiteNodes(
             nodes=nodes,
-            partitions=partitions,
+            partitions=tuple(
+                _partition(each, known.get(column, ()), place) for place, each in enumerate(file.partitions)
+            ),
             partition_of=column,
-            limits=limits,
-            placement=placement,
-            constraints=numbered_constraints(self._names.get("constraint", ()))[0] if has_features else {},
+            limits=tuple(_limit(each, known.get(each.by, ())) for each in file.limits),
+            placement=file.placement,
+            constraints=numbered_constraints(known.get("constraint", ()))[0] if has_features else {},
         )
-
-    def _partition(self, entry: Any, key: str, place: int, column: str) -> Partition:
-        """A partition, with the number of its name; one that no job has gets a number that no job has."""
-        allowed = _keys(Partition)
-        values = self._mapping(entry, key, allowed)
-        label = values.get("name")
-        if label is None and "number" not in values:
-            raise self._mistake(key, "has no name; give that of the log, or a number")
-        number = values.pop("number", None)
-        if number is None:
-            known = self._names.get(column, ())
-            number = self._number(column, label)
-            number = max(len(known), 1_000_000) + place if number is None else number
-        return self._made(Partition, values, key, allowed, number=self._whole(number, f"{key}.number"))
-
-    def _check_partitions(self, partitions: Sequence[Partition], known: set[str]) -> None:
-        for place, partition in enumerate(partitions):
-            unknown = [name for name in partition.nodes if name not in known]
-            if unknown:
-                raise self._mistake(
-                    f"partitions[{place}].nodes",
-                    f"{unknown[0]!r} is no node and no node type of this file{meant(unknown[0], known)}",
-                )
-        numbers = [partition.number for partition in partitions]
-        for place, number in enumerate(numbers):
-            if number in numbers[:place]:
-                raise self._mistake(f"partitions[{place}]", "has the name or number of another one")
-
-    def _limit(self, entry: Any, key: str) -> Limit:
-        """A limit, of one group by its name or number, or of each."""
-        values = self._mapping(entry, key, _keys(Limit))
-        group = values.pop("of", None)
-        column = values.get("by", "user")
-        number = None
-        if group is not None:
-            number = self._number(str(column), group)
-            if number is None:
-                known = self._names.get(str(column), ())
-                raise self._mistake(
-                    f"{key}.of", f"{group!r} is no {column} of the log{meant(str(group), known)}"
-                )
-        return self._made(Limit, values, key, _keys(Limit), of=number)
-
-    def _number(self, column: str, label: Any) -> int | None:
-        """Number of a name of a column of the log; a number stands for itself where there are no names."""
-        known = self._names.get(column, ())
-        if str(label) in known:
-            return list(known).index(str(label))
-        text = str(label)
-        return int(text) if not known and text.isascii() and text.isdigit() else None
-
-    def _made(
-        self, kind: Callable[..., Made], entry: Any, key: str, allowed: Sequence[str], **more: Any
-    ) -> Made:
-        """Object of an entry, whose errors name the key."""
-        values = self._mapping(entry, key, allowed)
-        checked = {name: self._value(name, value, f"{key}.{name}") for name, value in values.items()}
-        try:
-            return kind(**checked, **more)
-        except (ConfigurationError, TypeError) as error:
-            raise self._mistake(key, str(error).replace("NodeType.__init__() ", "")) from None
-
-    def _value(self, name: str, value: Any, key: str) -> Any:
-        """A value of the type that it must have."""
-        if name in _WHOLE:
-            return value if value is None else self._whole(value, key)
-        if name in _TEXTS:
-            return str(value)
-        if name in _LISTS:
-            if not isinstance(value, list) or not all(isinstance(each, str | int) for each in value):
-                raise self._mistake(key, f"is {value!r:.60}; give a list of names")
-            return [str(each) for each in value]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._mistake(key, f"is {value!r:.60}; give a number")
-        return value
-
-    def _whole(self, value: Any, key: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self._mistake(key, f"is {value!r:.60}; give a whole number")
-        return value
-
-    def _word(self, value: Any, key: str, words: Sequence[str]) -> str:
-        if value not in words:
-            raise self._mistake(key, f"is {value!r:.60}; use one of {', '.join(words)}")
-        return str(value)
-
-    def _list(self, entries: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
-        """Entries of a list, each with the key that names it."""
-        found = entries.get(name) or []
-        if not isinstance(found, list):
-            raise self._mistake(name, "is no list; begin each entry with -")
-        return [(f"{name}[{place}]", entry) for place, entry in enumerate(found)]
-
-    def _mapping(self, value: Any, key: str, allowed: Sequence[str]) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self._mistake(key, f"has no keys; give some of {', '.join(allowed)}")
-        unknown = [name for name in value if name not in allowed]
-        if unknown:
-            instead = meant(str(unknown[0]), allowed) or f"; use {', '.join(allowed)}"
-            raise self._mistake(key, f"has an unknown key {str(unknown[0])!r}{instead}")
-        return dict(value)
-
-    def _mistake(self, key: str, problem: str) -> ConfigurationError:
-        return ConfigurationError(f"{self._file}: {key}: {problem}")
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
-def _keys(kind: Any) -> tuple[str, ...]:
-    """Parameters of a dataclass."""
-    return tuple(each.name for each in fields(kind))
+def _partition(entry: Any, names: Sequence[str], place: int) -> Partition:
+    """A partition, with the number of its name; one that no job has gets a number that no job has."""
+    number = _number(entry.name, names) if entry.number is None else entry.number
+    unused = max(len(names), 1_000_000) + place
+    return Partition(**{**dict(entry), "number": unused if number is None else number})
+
+
+def _limit(entry: Any, names: Sequence[str]) -> Limit:
+    """A limit, of one group by its name or number, or of each."""
+    number = None if entry.of is None else _number(entry.of, names)
+    if entry.of is not None and number is None:
+        raise ConfigurationError(
+            f"limits: of: {entry.of!r} is no {entry.by} of the log{meant(entry.of, names)}"
+        )
+    return Limit(**{**dict(entry), "of": number})
+
+
+def _number(name: str, names: Sequence[str]) -> int | None:
+    """Number of a name of a column of the log; a number stands for itself where there are no names."""
+    if name in names:
+        return list(names).index(name)
+    return int(name) if not names and name.isascii() and name.isdigit() else None

@@ -12,6 +12,7 @@ from gridsched.nodes import NodeType, Partition
 from gridsched.traces._slurm_nodes import node_names
 from gridsched.traces.sacct import AccountingLog
 from gridsched.workloads.table import Workload
+from gridsched.workloads.usage import peaks
 
 __all__ = ["InferredNodes", "infer_nodes"]
 
@@ -85,7 +86,7 @@ def infer_nodes(log: AccountingLog, workload: Workload | None = None) -> Inferre
     rows = np.flatnonzero(known)
     names, of_list = _names_of_lists(log.node_lists, np.unique(lists[rows]))
     held = _held(jobs, rows, [of_list[which] for which in lists[rows].tolist()])
-    most = np.stack([_peaks(held, amount, len(names)) for amount in held.amounts], axis=1)
+    most = np.stack([_most(held, amount, len(names)) for amount in held.amounts], axis=1)
     return InferredNodes(
         nodes=_types(names, most),
         partitions=_partitions(log, jobs, held, names),
@@ -136,19 +137,11 @@ def _held(jobs: Workload, rows: Integers, nodes: list[Integers]) -> _Held:
     )
 
 
-def _peaks(held: _Held, amount: Integers, nodes: int) -> Integers:
-    """Most of a resource that was held at once on each node; ends come before starts."""
-    node = np.concatenate([held.node, held.node])
-    time = np.concatenate([held.start, held.end])
-    change = np.concatenate([amount, -amount])
-    order = np.lexsort((change, time, node))
-    total = np.cumsum(change[order])
-    peaks = np.zeros(nodes, np.int64)
-    # what begins on a node ends there, so that the sum over the nodes before is 0
-    np.maximum.at(peaks, node[order], total)
-    # a job that ran no time at all held it too
-    np.maximum.at(peaks, held.node, amount)
-    return peaks
+def _most(held: _Held, amount: Integers, nodes: int) -> Integers:
+    """Most of a resource that was held at once on each node."""
+    most = peaks(held.start, held.end, amount, held.node, nodes)
+    np.maximum.at(most, held.node, amount)  # a job that ran no time at all held it too
+    return most
 
 
 def _types(names: list[str], most: Integers) -> tuple[NodeType, ...]:

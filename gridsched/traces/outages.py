@@ -20,15 +20,18 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.nodes import NodeEvent, NodeType
+from gridsched.errors import WorkloadError, check_choice, check_number
+from gridsched.nodes import EventName, NodeEvent, NodeType
 from gridsched.workloads.table import Workload
+from gridsched.workloads.usage import steps
 
 __all__ = ["InferredOutage", "infer_outages", "outage_events"]
 
 Integers = NDArray[np.int64]
 
 OutageKind = Literal["maintenance", "drain", "down"]
+_ENDS: dict[str, EventName] = {"drain": "resume", "down": "up"}
+"""Event that ends what another begins."""
 
 NOTICE = 7 * 86400
 """Seconds for which maintenance is known before it begins."""
@@ -110,11 +113,10 @@ def infer_outages(
     >>> outages[-1].end
     65000
     """
-    if not 0 < unused <= 1:
-        raise ConfigurationError(f"unused is {unused}; give a share of the processors above 0 and at most 1")
-    for key, value, least in (("processors", processors, 1), ("shortest", shortest, 1), ("gap", gap, 0)):
-        if value < least:
-            raise ConfigurationError(f"{key} is {value}; give {least} or more")
+    check_number("unused", unused, above=0, most=1)
+    check_number("processors", processors, least=1)
+    check_number("shortest", shortest, least=1)
+    check_number("gap", gap, least=0)
     size = workload.processors
     queued = (workload.submit_time >= 0) & (workload.wait_time >= 0) & (size > 0)
     if 2 * np.count_nonzero(queued) < len(workload) or not len(workload):
@@ -126,7 +128,9 @@ def infer_outages(
     start = np.floor(workload.submit_time[queued] + workload.wait_time[queued]).astype(np.int64)
     end = start + np.ceil(np.maximum(workload.run_time[queued], 0)).astype(np.int64)
     waiting = _Waiting(submit, start, size[queued])
-    times, busy = _busy(start, end, size[queued], submit)
+    nothing = np.zeros(len(submit), np.int64)
+    moments = np.concatenate([start, end, submit])
+    times, busy = steps(moments, np.concatenate([size[queued], -size[queued], nothing]))
     free = processors - busy
     little = busy <= IDLE * processors
     looked = np.flatnonzero((free >= unused * processors) | little)
@@ -187,8 +191,7 @@ def outage_events(
     >>> {event.kind for event in events}
     {'maintenance'}
     """
-    if kind not in get_args(OutageKind):
-        raise ConfigurationError(f"kind is {kind!r}; use one of {', '.join(get_args(OutageKind))}")
+    check_choice("kind", kind, get_args(OutageKind))
     events: list[NodeEvent] = []
     names = [(name, each.cores) for each in nodes for name in each.nodes][::-1]
     together = np.cumsum([cores for _, cores in names])
@@ -200,12 +203,9 @@ def outage_events(
             if kind == "maintenance":
                 known = max(0, start - NOTICE)
                 events.append(NodeEvent(time=known, node=name, kind=kind, start=start, end=end))
-            elif kind == "drain":
-                events.append(NodeEvent(time=start, node=name, kind="drain"))
-                events.append(NodeEvent(time=end, node=name, kind="resume"))
             else:
-                events.append(NodeEvent(time=start, node=name, kind="down"))
-                events.append(NodeEvent(time=end, node=name, kind="up"))
+                events.append(NodeEvent(time=start, node=name, kind=kind))
+                events.append(NodeEvent(time=end, node=name, kind=_ENDS[kind]))
     return sorted(events, key=lambda event: event.time)
 
 
@@ -228,16 +228,6 @@ class _Waiting:
             jobs += count
             processors += count * size
         return jobs, np.minimum(processors, free)
-
-
-def _busy(start: Integers, end: Integers, size: Integers, submit: Integers) -> tuple[Integers, Integers]:
-    """Instants at which anything happens, and processors in use from each until the next one."""
-    changes = np.concatenate([size, -size, np.zeros(len(submit), np.int64)])
-    moments = np.concatenate([start, end, submit])
-    times, where = np.unique(moments, return_inverse=True)
-    total = np.zeros(len(times), np.int64)
-    np.add.at(total, where.reshape(-1), changes)
-    return times, np.cumsum(total)
 
 
 def _spells(times: Integers, out: NDArray[np.bool_], shortest: int, gap: int) -> list[tuple[Integers, int]]:

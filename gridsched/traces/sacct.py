@@ -39,7 +39,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, TraceError
+from gridsched.errors import ConfigurationError, TraceError, check_choice
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._sacct_table import COMMAND, LISTS, NAMED, TIMES, WAITING_TASKS, AccountingTable
 from gridsched.traces._slurm_dependencies import dependencies_of
@@ -53,6 +53,7 @@ from gridsched.traces._slurm_values import (
     unique_numbers,
 )
 from gridsched.traces.cleaning import CANCELLED
+from gridsched.workloads.clock import named_zone
 from gridsched.workloads.dependencies import circle, singleton_dependencies
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
@@ -236,13 +237,9 @@ def read_accounting(
     >>> read_accounting("jobs.txt", time_zone="Europe/Rome").names["user"]
     ('ada',)
     """
-    for key, value, allowed in (
-        ("unit", unit, get_args(Unit)),
-        ("begin", begin, get_args(Beginning)),
-        ("cancelled", cancelled, get_args(Cancelled)),
-    ):
-        if value not in allowed:
-            raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("begin", begin, get_args(Beginning))
+    check_choice("cancelled", cancelled, get_args(Cancelled))
     file = Path(path)
     zone = zone_of(time_zone)
     table = AccountingTable(file)
@@ -290,12 +287,7 @@ def log_of(
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise ConfigurationError(f"time zone {name!r} is unknown; name one like Europe/Rome") from error
+    return None if name is None else named_zone(name, error=ConfigurationError)
 
 
 class Records:

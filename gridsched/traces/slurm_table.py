@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, TraceError
+from gridsched.errors import TraceError, check_choice
 from gridsched.traces._slurm_values import UNKNOWN_TIME, leading_numbers, parse_state
 from gridsched.traces._tables import Table, read_table
 from gridsched.traces.sacct import AccountingLog, Cancelled, Records, Unit, log_of, zone_of
@@ -113,12 +113,8 @@ def read_slurm_table(
     >>> log.workload.wait_time
     array([ 30, 600])
     """
-    for key, value, allowed in (
-        ("unit", unit, get_args(Unit)),
-        ("cancelled", cancelled, get_args(Cancelled)),
-    ):
-        if value not in allowed:
-            raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("cancelled", cancelled, get_args(Cancelled))
     file, zone = Path(path), zone_of(time_zone)
     table = read_table(file, needed=(*_NEEDED, _SIZES[unit]), also=_ALSO, max_bytes=max_bytes)
     if not {"end_time", "run_time"} & set(table.columns):

@@ -23,7 +23,7 @@ import xarray as xr
 import zstandard
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, TraceError, WorkloadError
+from gridsched.errors import TraceError, WorkloadError, check_choice
 from gridsched.io import atomic_write
 from gridsched.traces._bytes import read_bytes
 from gridsched.traces._header import header_lines, parse_header
@@ -78,9 +78,7 @@ def read_swf(
     >>> gs.read_swf("log.swf")
     Workload 'log': 400 jobs submitted over 38.5 h, 1 to 656 processors, cluster of 1,152, load 0.972
     """
-    if extra_fields not in get_args(ExtraFields):
-        allowed = ", ".join(get_args(ExtraFields))
-        raise ConfigurationError(f"extra_fields is {extra_fields!r}; use one of {allowed}")
+    check_choice("extra_fields", extra_fields, get_args(ExtraFields))
     file = Path(path)
     text = read_bytes(file, max_bytes)
     if text.size == 1:

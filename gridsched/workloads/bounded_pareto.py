@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_number
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,9 @@ class BoundedPareto:
     high: float
 
     def __post_init__(self) -> None:
-        if not (self.shape > 0 and math.isfinite(self.shape)):
-            raise WorkloadError(f"bounded Pareto: shape is {self.shape}, it must be positive")
-        if not (0 < self.low < self.high and math.isfinite(self.high)):
-            raise WorkloadError(
-                f"bounded Pareto: limits are {self.low} and {self.high}, they must be positive and rise"
-            )
+        check_number("bounded Pareto: shape", self.shape, above=0, error=WorkloadError)
+        check_number("bounded Pareto: low", self.low, above=0, error=WorkloadError)
+        check_number("bounded Pareto: high", self.high, above=self.low, error=WorkloadError)
 
     @property
     def _range(self) -> float:
@@ -69,14 +66,6 @@ class BoundedPareto:
     def variance(self) -> float:
         """Variance, in the square of the mean's unit."""
         return self.moment(2) - self.mean**2
-
-    def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Probability density at `x`; same shape as `x`."""
-        values = np.asarray(x, np.float64)
-        inside = (values >= self.low) & (values <= self.high)
-        relative = np.where(inside, values, self.low) / self.low
-        density = self.shape / self.low * relative ** (-self.shape - 1) / self._inside
-        return np.where(inside, density, 0.0)
 
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability of a value up to `x`; same shape as `x`."""

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError
-from gridsched.workloads.table import Workload
+from gridsched.errors import GridschedError, WorkloadError
+
+if TYPE_CHECKING:
+    from gridsched.workloads.table import Workload
 
 _DAY = 86_400
 _MONDAY = 4 * _DAY
 """A Monday at midnight in Unix time, which begins on a Thursday."""
+
+
+def named_zone(name: str, where: str = "", error: type[GridschedError] = WorkloadError) -> ZoneInfo:
+    """Time zone of a name; an unknown one is an error of what is named."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise error(f"{where}time zone {name!r} is unknown; name one like Europe/Rome") from None
 
 
 def zone_of(workload: Workload) -> ZoneInfo:
@@ -25,18 +36,13 @@ def zone_of(workload: Workload) -> ZoneInfo:
     WorkloadError
         If there is no time zone of that name.
     """
-    try:
-        return ZoneInfo(workload.time_zone or "UTC")
-    except (KeyError, ValueError, OSError) as error:
-        raise WorkloadError(
-            f"{workload.name}: time zone {workload.time_zone!r} is unknown; name one like Europe/Rome"
-        ) from error
+    return named_zone(workload.time_zone or "UTC", f"{workload.name}: ")
 
 
-def zone_or_utc(workload: Workload) -> ZoneInfo:
-    """Time zone of a workload; UTC where it is not known, or has a name that is unknown."""
+def zone_or_utc(name: str | None) -> ZoneInfo:
+    """Time zone of a name; UTC where there is none, or it is unknown."""
     try:
-        return zone_of(workload)
+        return named_zone(name or "UTC")
     except WorkloadError:
         return ZoneInfo("UTC")
 
@@ -48,10 +54,7 @@ def moment(seconds: float, unix_start_time: int | None, time_zone: str | None) -
     """
     if unix_start_time is None:
         return f"{seconds:,.0f} s"
-    try:
-        zone = ZoneInfo(time_zone or "UTC")
-    except (KeyError, ValueError, OSError):
-        zone = ZoneInfo("UTC")
+    zone = zone_or_utc(time_zone)
     try:
         return f"{datetime.fromtimestamp(unix_start_time + float(seconds), zone):%Y-%m-%d %H:%M:%S %Z}"
     except (OverflowError, ValueError, OSError):

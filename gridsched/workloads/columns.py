@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import WorkloadError
 
+LONGEST_TIME = 2**40
+"""Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
+
 TIMES: tuple[str, ...] = (
     "submit_time",
     "wait_time",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_number
 from gridsched.workloads.table import Workload
 
 _RATIOS, _CLASSES = 0, 1
@@ -46,15 +46,9 @@ class ServiceClass:
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.high < np.inf:
-            raise WorkloadError(
-                f"service class {self.name}: deadline ratios from {self.low} to {self.high}; "
-                "use a range that does not begin below 0"
-            )
-        if not 0 <= self.share < np.inf:
-            raise WorkloadError(
-                f"service class {self.name}: share is {self.share}; use 0 or a positive number"
-            )
+        check_number(f"service class {self.name}: low", self.low, least=0, error=WorkloadError)
+        check_number(f"service class {self.name}: high", self.high, least=self.low, error=WorkloadError)
+        check_number(f"service class {self.name}: share", self.share, least=0, error=WorkloadError)
 
 
 def draw_deadlines(
@@ -95,8 +89,7 @@ def draw_deadlines(
     """
     if not classes:
         raise WorkloadError("deadlines: there is no service class; give at least one")
-    if not (slowest > 0 and np.isfinite(slowest)):
-        raise WorkloadError(f"deadlines: the slowest speed is {slowest}; give a positive number")
+    check_number("deadlines: the slowest speed", slowest, above=0, error=WorkloadError)
     given = np.zeros(len(workload), np.int64) if service_class is None else np.asarray(service_class)
     if given.shape != (len(workload),) or (len(given) and not 0 <= given.min() <= given.max() < len(classes)):
         raise WorkloadError(

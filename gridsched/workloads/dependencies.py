@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import Dependency
 from gridsched.engine.records import RecordArray
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_choice
 
 if TYPE_CHECKING:
     from gridsched.workloads.table import Workload
@@ -57,8 +57,7 @@ def dependency_table(entries: Iterable[tuple[int, int, str] | tuple[int, int, st
     """
     rows = []
     for job, on, kind, *delay in entries:
-        if kind not in KINDS:
-            raise WorkloadError(f"dependency of job {job}: kind {kind!r}; use one of {', '.join(KINDS)}")
+        check_choice(f"dependency of job {job}: kind", kind, KINDS, WorkloadError)
         rows.append((job, on, KINDS[str(kind)], delay[0] if delay else 0))
     return np.array(rows, DEPENDENCY)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.jit import jit, to_int64
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_choice, check_number
 from gridsched.workloads.table import Workload, add_counts
 
 _MINUTE, _HOUR = 60, 3600
@@ -110,8 +110,7 @@ class Multiple:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.factor >= 1 and np.isfinite(self.factor)):
-            raise WorkloadError(f"estimates: factor is {self.factor}, it must be at least 1")
+        check_number("estimates: factor", self.factor, least=1, error=WorkloadError)
 
     def draw(self, run_time: NDArray[np.int64], rng: np.random.Generator) -> Estimates:
         """Estimates of jobs with these run times; draws no random number."""
@@ -130,8 +129,7 @@ class FModel:
     f: float
 
     def __post_init__(self) -> None:
-        if not (self.f >= 0 and np.isfinite(self.f)):
-            raise WorkloadError(f"estimates: f is {self.f}, it must not be negative")
+        check_number("estimates: f", self.f, least=0, error=WorkloadError)
 
     def draw(self, run_time: NDArray[np.int64], rng: np.random.Generator) -> Estimates:
         """Estimates of jobs with these run times."""
@@ -165,18 +163,13 @@ class Modal:
     longer: Literal["cut", "raise", "exempt"] = "cut"
 
     def __post_init__(self) -> None:
-        if self.max_estimate is not None and self.max_estimate < 1:
-            raise WorkloadError(f"estimates: max_estimate is {self.max_estimate} s, it must be at least 1")
-        if not 0 < self.head_share <= 1:
-            raise WorkloadError(f"estimates: head_share is {self.head_share}, it must be in (0, 1]")
-        if self.max_share is not None and not 0 < self.max_share <= self.head_share:
-            raise WorkloadError(
-                f"estimates: max_share is {self.max_share}, it must be in (0, head_share = {self.head_share}]"
-            )
-        if self.distinct is not None and self.distinct < 1:
-            raise WorkloadError(f"estimates: distinct is {self.distinct}, it must be at least 1")
-        if self.longer not in ("cut", "raise", "exempt"):
-            raise WorkloadError(f"estimates: longer is {self.longer!r}, choose cut, raise or exempt")
+        check_number("estimates: max_estimate", self.max_estimate, least=1, error=WorkloadError)
+        check_number("estimates: head_share", self.head_share, above=0, most=1, error=WorkloadError)
+        check_number(
+            "estimates: max_share", self.max_share, above=0, most=self.head_share, error=WorkloadError
+        )
+        check_number("estimates: distinct", self.distinct, least=1, error=WorkloadError)
+        check_choice("estimates: longer", self.longer, ("cut", "raise", "exempt"), WorkloadError)
 
     def draw(self, run_time: NDArray[np.int64], rng: np.random.Generator) -> Estimates:
         """Estimates of jobs with these run times.
@@ -385,8 +378,7 @@ def with_prediction_errors(workload: Workload, deviation: float, *, seed: int) -
     WorkloadError
         If the deviation is negative.
     """
-    if not (deviation >= 0 and np.isfinite(deviation)):
-        raise WorkloadError(f"prediction errors: deviation is {deviation}; use 0 or a positive number")
+    check_number("prediction errors: deviation", deviation, least=0, error=WorkloadError)
     stream = np.random.SeedSequence(seed, spawn_key=(_ERRORS,))
     factors = np.exp(deviation * np.random.default_rng(stream).standard_normal(len(workload)))
     requested = np.maximum(np.rint(workload.run_time * factors), 1).astype(np.int64)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import DAY
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_choice
 from gridsched.workloads.dependencies import DEPENDENCY, KINDS
 from gridsched.workloads.table import NOTICES, UNKNOWN, Workload, add_counts
 
@@ -366,8 +366,7 @@ def with_feedback(
 
 def _check_feedback(workload: Workload, sessions: str) -> None:
     """Refuse logs from which feedback cannot be taken."""
-    if sessions not in get_args(SessionName):
-        raise WorkloadError(f"sessions is {sessions!r}; use one of {', '.join(get_args(SessionName))}")
+    check_choice("sessions", sessions, get_args(SessionName), WorkloadError)
     if not (workload.user >= 0).any():
         raise WorkloadError(f"{workload.name}: the log does not name its users; feedback needs column user")
     if len(workload) and not (workload.wait_time >= 0).any():

@@ -77,11 +77,6 @@ class Goodness:
     sample_quantile: NDArray[np.float64]
     model_quantile: NDArray[np.float64]
 
-    @property
-    def moment_errors(self) -> NDArray[np.float64]:
-        """Relative differences of the moments, model - sample; shape (3,)."""
-        return self.model_moments / self.sample_moments - 1
-
 
 def non_central_moments(
     times: ArrayLike, *, what: str = "times", allow_zero: bool = False

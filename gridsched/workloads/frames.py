@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
+from gridsched.workloads.clock import named_zone
 from gridsched.workloads.columns import LABELS, TIMES, seconds
 from gridsched.workloads.table import EXTRA_FIELDS, SWF_FIELDS, UNKNOWN, Workload
 
@@ -275,12 +275,7 @@ class _Column:
         return np.asarray(local.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()) - np.datetime64(0, "s")
 
     def _localised(self, known: pd.Series[Any], rows: NDArray[np.int64], zone: str) -> pd.Series[Any]:
-        try:
-            there = ZoneInfo(zone)
-        except (KeyError, ValueError, OSError):
-            raise WorkloadError(
-                f"{self.title}: time zone {zone!r} is unknown; name one like Europe/Rome"
-            ) from None
+        there = named_zone(zone, f"{self.title}: ")
         local: pd.Series[Any] = known.dt.tz_localize(there, ambiguous="NaT", nonexistent="NaT")
         wrong = local.isna().to_numpy(bool)
         if wrong.any():

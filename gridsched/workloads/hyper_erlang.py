@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_number
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,8 @@ class HyperErlang:
         if self.order < 1 or self.order != int(self.order):
             raise WorkloadError(f"hyper-Erlang: order is {self.order}, it must be a whole number from 1 on")
         for name in ("rate_1", "rate_2"):
-            rate = getattr(self, name)
-            if not (rate > 0 and math.isfinite(rate)):
-                raise WorkloadError(f"hyper-Erlang: {name} is {rate}, it must be positive")
-        if not 0 <= self.p <= 1:
-            raise WorkloadError(f"hyper-Erlang: p is {self.p}, it must be from 0 to 1")
+            check_number(f"hyper-Erlang: {name}", getattr(self, name), above=0, error=WorkloadError)
+        check_number("hyper-Erlang: p", self.p, least=0, most=1, error=WorkloadError)
 
     def moment(self, k: int) -> float:
         """Non-central moment E[X^k]: the mixture of the Erlang moments n (n+1) ... (n+k-1) / rate^k."""
@@ -78,8 +75,7 @@ class HyperErlang:
 
     def scaled(self, factor: float) -> HyperErlang:
         """Distribution of `factor` times the variable: the same shape, other rates."""
-        if not (factor > 0 and math.isfinite(factor)):
-            raise WorkloadError(f"hyper-Erlang: scale factor is {factor}, it must be positive")
+        check_number("hyper-Erlang: scale factor", factor, above=0, error=WorkloadError)
         return HyperErlang(self.order, self.rate_1 / factor, self.rate_2 / factor, self.p)
 
     def pdf(self, x: ArrayLike) -> NDArray[np.float64]:

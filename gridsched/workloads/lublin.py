@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_choice, check_number
 from gridsched.workloads.estimates import EstimateModel, Modal
 from gridsched.workloads.synthesis import RandomStream, check_extent, drawn_workload, random_stream
 from gridsched.workloads.table import Workload
@@ -155,23 +156,17 @@ class LublinModel:
     dependence: Dependence = "processors"
 
     def __post_init__(self) -> None:
-        if self.processors < 1:
-            raise WorkloadError(f"Lublin model: processors is {self.processors}, it must be at least 1")
+        check_number("Lublin model: processors", self.processors, least=1, error=WorkloadError)
         for name, value in asdict(self).items():
-            if name != "dependence" and not math.isfinite(value):
-                raise WorkloadError(f"Lublin model: {name} is {value}, it must be a finite number")
-            if (
-                name.endswith(("_scale", "_scale_1", "_scale_2", "_shape", "_shape_1", "_shape_2"))
-                and value <= 0
-            ):
-                raise WorkloadError(f"Lublin model: {name} is {value}, it must be positive")
+            if name != "dependence":
+                positive = 0 if re.search("_(scale|shape)", name) else None
+                check_number(f"Lublin model: {name}", value, above=positive, error=WorkloadError)
         if not (min(self.serial, self.power_of_two) >= 0 and self.serial + self.power_of_two <= 1):
             raise WorkloadError(
                 f"Lublin model: shares of serial ({self.serial}) and power-of-two jobs ({self.power_of_two}) "
                 "must not be negative, and sum to 1 at most"
             )
-        if not 0 <= self.size_share <= 1:
-            raise WorkloadError(f"Lublin model: size_share is {self.size_share}, it must be from 0 to 1")
+        check_number("Lublin model: size_share", self.size_share, least=0, most=1, error=WorkloadError)
         if not 0 <= self.size_low <= self.size_medium <= self.size_high:
             raise WorkloadError(
                 f"Lublin model: size limits {self.size_low:g}, {self.size_medium:g}, {self.size_high:g} "
@@ -181,8 +176,7 @@ class LublinModel:
             raise WorkloadError(
                 f"Lublin model: size_high is {self.size_high:g}, too much for {self.processors} processors"
             )
-        if self.dependence not in ("processors", "log2"):
-            raise WorkloadError(f"Lublin model: dependence is {self.dependence!r}, choose processors or log2")
+        check_choice("Lublin model: dependence", self.dependence, get_args(Dependence), WorkloadError)
 
     @classmethod
     def published(cls, processors: int, kind: Kind = "batch") -> LublinModel:
@@ -202,10 +196,8 @@ class LublinModel:
         WorkloadError
             Where the kind is unknown, or the machine has below 10 processors (12 for interactive jobs).
         """
-        if kind not in _PUBLISHED:
-            raise WorkloadError(f"Lublin model: kind is {kind!r}, choose batch, interactive or all")
-        if processors < 1:
-            raise WorkloadError(f"Lublin model: processors is {processors}, it must be at least 1")
+        check_choice("Lublin model: kind", kind, _PUBLISHED, WorkloadError)
+        check_number("Lublin model: processors", processors, least=1, error=WorkloadError)
         chosen = _PUBLISHED[kind]
         high = math.log2(processors)
         return cls(

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_choice, check_number
 from gridsched.workloads.fitting import (
     MAX_ORDER,
     HyperErlangFit,
@@ -121,10 +121,8 @@ def size_classes_of(
 
 def _checked_sizes(sizes: NDArray[Any], per_node: int, minimum_share: float, largest: int | None) -> int:
     """Largest size of the last class, after checks of the arguments of `size_classes_of`."""
-    if per_node < 1:
-        raise WorkloadError(f"size classes: processors per node is {per_node}, it must be at least 1")
-    if not 0 <= minimum_share < 1:
-        raise WorkloadError(f"size classes: minimum share is {minimum_share}, it must be in [0, 1)")
+    check_number("size classes: processors per node", per_node, least=1, error=WorkloadError)
+    check_number("size classes: minimum share", minimum_share, least=0, below=1, error=WorkloadError)
     if not sizes.size:
         raise WorkloadError("size classes: there are no jobs to group")
     top = int(sizes.max()) if largest is None else largest
@@ -224,8 +222,7 @@ def _classes_of(workload: Workload, largest: int, per_node: int, minimum_share: 
 
 def _check_jobs(workload: Workload, incomplete: Incomplete) -> None:
     """Refuse jobs that cannot be used."""
-    if incomplete not in ("error", "leave-out"):
-        raise WorkloadError(f"incomplete is {incomplete!r}, choose error or leave-out")
+    check_choice("incomplete", incomplete, get_args(Incomplete), WorkloadError)
     if not len(workload):
         raise WorkloadError(f"{workload.name}: there are no jobs to fit a model to")
     unusable = {"submit time": workload.submit_time < 0, "size": workload.processors < 1}

@@ -18,7 +18,7 @@ import scipy
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_choice
 from gridsched.workloads.clock import zone_of
 from gridsched.workloads.fitting import (
     MAX_ORDER,
@@ -546,8 +546,7 @@ def _cdf(
 
 
 def _machine(machines: Mapping[str, Machine], name: str) -> Machine:
-    if name not in machines:
-        raise WorkloadError(f"there is no machine {name!r}; there are {', '.join(machines)}")
+    check_choice("machine", name, machines, WorkloadError)
     return machines[name]
 
 

@@ -20,7 +20,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.errors import WorkloadError, check_choice, check_number
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 __all__ = ["KaplanMeier", "Patience", "Weibull", "fit_patience", "patience_sample", "with_patience"]
@@ -86,9 +86,7 @@ class Weibull:
 
     def __post_init__(self) -> None:
         for key in ("scale", "shape"):
-            value = getattr(self, key)
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigurationError(f"patience: {key} is {value}; give a positive number")
+            check_number(f"patience: {key}", getattr(self, key), above=0)
 
     def still_patient(self, wait: ArrayLike) -> Floats:
         """Share of the users who are patient for longer than so many seconds."""
@@ -143,8 +141,7 @@ def fit_patience(workload: Workload, model: ModelName = "kaplan-meier") -> Patie
     >>> 3600 < fitted.scale < 14400
     True
     """
-    if model not in get_args(ModelName):
-        raise ConfigurationError(f"model is {model!r}; use one of {', '.join(get_args(ModelName))}")
+    check_choice("model", model, get_args(ModelName))
     waits, gave_up = patience_sample(workload)
     if not gave_up.any():
         raise WorkloadError(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_number
 from gridsched.workloads.table import Workload
 
 
@@ -51,8 +51,7 @@ def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
     >>> int(np.abs(np.sort(moved.submit_time) - jobs.submit_time).max()) <= 60
     True
     """
-    if seconds < 0:
-        raise WorkloadError(f"{workload.name}: seconds is {seconds}, it must be at least 0")
+    check_number(f"{workload.name}: seconds", seconds, least=0, error=WorkloadError)
     submit = np.asarray(workload.submit_time, np.int64)
     moved = submit + np.random.default_rng(seed).integers(-seconds, seconds, len(submit), endpoint=True)
     moved = np.maximum(moved, submit.min(initial=2**62))

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy
-import yaml
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gridsched.errors import WorkloadError
-from gridsched.io import resource
+from gridsched.errors import WorkloadError, check_choice, check_number
+from gridsched.io import read_yaml, resource
+from gridsched.validation import ConfigModel, validated
 from gridsched.workloads.hyper_erlang import HyperErlang
 
 DEFAULT_EXPONENT = 7.47
@@ -34,7 +33,6 @@ _EXPONENT_BOUND = 30.0
 
 Weighting = Literal["power-law", "log-uniform", "uniform"]
 Fill = Literal["powers", "whole", "partial"]
-Wider = Literal["leave-out", "narrow"]
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,13 @@ class Machine:
     utilisation: float | None = None
 
     def __post_init__(self) -> None:
-        if self.nodes < 1 or self.processors_per_node < 1:
-            raise WorkloadError(f"machine {self.name}: nodes and processors per node must be at least 1")
+        check_number(f"machine {self.name}: nodes", self.nodes, least=1, error=WorkloadError)
+        check_number(
+            f"machine {self.name}: processors per node",
+            self.processors_per_node,
+            least=1,
+            error=WorkloadError,
+        )
         if not self.classes:
             raise WorkloadError(f"machine {self.name}: no size class fits its {self.processors} processors")
         widest = max(c.high for c in self.classes)
@@ -132,14 +135,9 @@ class SizeModel:
     fill: Fill = "powers"
 
     def __post_init__(self) -> None:
-        if self.weighting not in ("power-law", "log-uniform", "uniform"):
-            raise WorkloadError(
-                f"size weighting {self.weighting!r} is unknown: choose power-law, log-uniform or uniform"
-            )
-        if self.fill not in ("powers", "whole", "partial"):
-            raise WorkloadError(f"node fill {self.fill!r} is unknown: choose powers, whole or partial")
-        if not np.isfinite(self.exponent):
-            raise WorkloadError(f"size exponent is {self.exponent}, it must be a finite number")
+        check_choice("size weighting", self.weighting, get_args(Weighting), WorkloadError)
+        check_choice("node fill", self.fill, get_args(Fill), WorkloadError)
+        check_number("size exponent", self.exponent, error=WorkloadError)
 
     def distribution(
         self, size_class: SizeClass, processors_per_node: int
@@ -200,9 +198,7 @@ def offered_load(machine: Machine, sizes: SizeModel | None = None, *, occupied: 
     return float(work / machine.processors)
 
 
-def calibrate_exponent(
-    machine: Machine, load: float, *, fill: Fill = "powers", occupied: bool = False
-) -> float:
+def calibrate_exponent(machine: Machine, load: float, *, fill: Fill = "powers") -> float:
     """Exponent of the power law at which a machine has the offered load `load`.
 
     This calibrates an input, sizes inside the classes, which the paper does not give; it is no result.
@@ -212,8 +208,8 @@ def calibrate_exponent(
     machine : Machine
     load : float
         Wanted offered load, 1 for a load that equals the capacity.
-    fill, occupied
-        As in `SizeModel` and `offered_load`.
+    fill : {"powers", "whole", "partial"}
+        As in `SizeModel`.
 
     Raises
     ------
@@ -222,7 +218,7 @@ def calibrate_exponent(
     """
 
     def excess(exponent: float) -> float:
-        return offered_load(machine, SizeModel(exponent=exponent, fill=fill), occupied=occupied) - load
+        return offered_load(machine, SizeModel(exponent=exponent, fill=fill)) - load
 
     most, least = excess(-_EXPONENT_BOUND) + load, excess(_EXPONENT_BOUND) + load
     if not least <= load <= most:
@@ -239,13 +235,13 @@ def derive_machine(
     nodes: int,
     processors_per_node: int,
     mhz: float,
-    *,
-    wider: Wider = "leave-out",
 ) -> Machine:
     """Machine with the workload of another one, scaled to its own size.
 
-    Arrival rates are multiplied by the ratio of the processors; run times stay, since in Table 6 the
-    difference between response and wait on M4 is the unscaled mean run time of M1.
+    A size class that reaches beyond the machine is left out, which comes nearest to the numbers of jobs and
+    the utilisations of M4 and M6 in Table 6. Arrival rates are multiplied by the ratio of the processors;
+    run times stay, since in Table 6 the difference between response and wait on M4 is the unscaled mean run
+    time of M1.
 
     Parameters
     ----------
@@ -253,10 +249,6 @@ def derive_machine(
         Where the workload comes from.
     name, nodes, processors_per_node, mhz
         As in `Machine`.
-    wider : {"leave-out", "narrow"}
-        What happens to a size class that reaches beyond the machine: left out (default; nearest to the
-        numbers of jobs and the utilisations of M4 and M6 in Table 6), or kept at its rate with the sizes that
-        fit, if there are any.
 
     Returns
     -------
@@ -265,20 +257,14 @@ def derive_machine(
     processors = nodes * processors_per_node
     slower = model.processors / processors
     classes = tuple(
-        replace(c, high=min(c.high, processors), interarrival=c.interarrival.scaled(slower), share=None)
+        replace(c, interarrival=c.interarrival.scaled(slower), share=None)
         for c in model.classes
-        if (c.high if wider == "leave-out" else c.low) <= processors
+        if c.high <= processors
     )
     return Machine(name, nodes, processors_per_node, mhz, classes)
 
 
-class _Entry(BaseModel):
-    """What every entry of a machine file has in common."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class _ClassEntry(_Entry):
+class _ClassEntry(ConfigModel):
     processors: tuple[int, int]
     interarrival: HyperErlang
     service: HyperErlang
@@ -288,12 +274,12 @@ class _ClassEntry(_Entry):
         return SizeClass(*self.processors, self.interarrival, self.service, self.share)
 
 
-class _MachineEntry(_Entry):
+class _MachineEntry(ConfigModel):
     nodes: int
     processors_per_node: int
     mhz: float
     utilisation: float | None = None
-    size_classes: list[_ClassEntry] = []
+    size_classes: tuple[_ClassEntry, ...] = ()
     like: str | None = None
 
     def build(self, name: str) -> Machine:
@@ -301,7 +287,7 @@ class _MachineEntry(_Entry):
         return Machine(name, self.nodes, self.processors_per_node, self.mhz, classes, self.utilisation)
 
 
-class _MachineFile(_Entry):
+class _MachineFile(ConfigModel):
     machines: dict[str, _MachineEntry]
 
 
@@ -321,8 +307,10 @@ def load_machines(path: Path | None = None) -> dict[str, Machine]:
 
     Raises
     ------
+    ConfigurationError
+        Where the file cannot be read or is not of that form.
     WorkloadError
-        Where the file is not of that form, or a machine is `like` one that the file does not model.
+        Where no such machine can be, or one is `like` a machine that the file does not model.
 
     Examples
     --------
@@ -333,7 +321,7 @@ def load_machines(path: Path | None = None) -> dict[str, Machine]:
     """
     source = path or resource("resources", "superscheduler.yaml")
     try:
-        entries = _read(source)
+        entries = validated(_MachineFile, read_yaml(source), str(source)).machines
         own = {name: entry.build(name) for name, entry in entries.items() if entry.like is None}
         return {name: own.get(name) or _derived(own, name, entry) for name, entry in entries.items()}
     except WorkloadError as error:
@@ -347,16 +335,3 @@ def _derived(models: Mapping[str, Machine], name: str, entry: _MachineEntry) -> 
     if entry.like is None or entry.like not in models:
         raise WorkloadError(f"machine {name} is like {entry.like}, which has no size classes of its own")
     return derive_machine(models[entry.like], name, entry.nodes, entry.processors_per_node, entry.mhz)
-
-
-def _read(source: Path) -> dict[str, _MachineEntry]:
-    """Entries of a machine file, checked for their form."""
-    try:
-        return _MachineFile.model_validate(yaml.safe_load(source.read_text(encoding="utf-8"))).machines
-    except OSError as error:
-        raise WorkloadError(f"cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise WorkloadError(f"not valid YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise WorkloadError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -17,7 +17,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError, meant
+from gridsched.errors import WorkloadError, check_number, meant
 from gridsched.workloads.estimates import EstimateModel, Estimates, Modal, repairs
 from gridsched.workloads.hyper_erlang import HyperErlang
 from gridsched.workloads.size_classes import Machine, SizeClass, SizeModel, load_machines
@@ -145,11 +145,9 @@ def check_extent(where: str, jobs: int | None, duration: float | None, load_scal
     """Refuse a workload without an extent, or whose extent or load scale no workload can have."""
     if (jobs is None) == (duration is None):
         raise WorkloadError(f"{where}: give either jobs or duration")
-    if jobs is not None and jobs < 1:
-        raise WorkloadError(f"{where}: jobs is {jobs}, it must be at least 1")
-    for name, value in (("duration", duration), ("load_scale", load_scale)):
-        if value is not None and not (value > 0 and np.isfinite(value)):
-            raise WorkloadError(f"{where}: {name} is {value}, it must be positive")
+    check_number(f"{where}: jobs", jobs, least=1, error=WorkloadError)
+    check_number(f"{where}: duration", duration, above=0, error=WorkloadError)
+    check_number(f"{where}: load_scale", load_scale, above=0, error=WorkloadError)
 
 
 def random_stream(name: str, seed: int, kind: RandomStream, index: int = 0) -> np.random.Generator:

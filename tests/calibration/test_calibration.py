@@ -22,9 +22,10 @@ from gridsched.calibration.layers import (
 )
 from gridsched.calibration.measures import EXPLAINED, NOT, PARTLY, UNKNOWN, Explained, explained, loss_of
 from gridsched.calibration.null import null_waits
-from gridsched.calibration.site import History, LoggedSite, from_dataset, peaks, site_of, steps
+from gridsched.calibration.site import History, LoggedSite, from_dataset, site_of, steps
 from gridsched.calibration.trust import answer_of, calibrated_orders, fit_error, trusted_changes
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.workloads.usage import peaks
 from tests.calibration.logs import log, site
 from tests.support.fields import assert_fields
 

@@ -221,7 +221,7 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
         {"model": "multiple", "f": 0.5},
         ["requested_times: f: at least 1"],
     ),
-    ("schedulers.2.reservations", 0, ["schedulers[mine]: ", "reservations is 0", "use 1 or more"]),
+    ("schedulers.2.reservations", 0, ["schedulers[mine]: ", "reservations is 0", "at least 1"]),
     (
         "schedulers.2",
         {"name": "a", "scheduler": "fcfs", "reservations": 2},

@@ -10,9 +10,9 @@ import pytest
 import xarray as xr
 
 import gridsched as gs
-from gridsched.metrics.jobs import Steps
 from gridsched.metrics.nodes import fragmentation, resource_use, summarise_nodes
 from gridsched.nodes import NodeEvent, NodeType
+from gridsched.workloads.usage import Steps
 from tests.support.nodes import jobs_of, some_cluster, some_jobs
 
 UNKNOWN_MEMORY = 2**51

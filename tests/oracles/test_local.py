@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,34 +14,30 @@ from tests.support.strategies import workloads
 BLOCKED = [Job(0, 10, 10, 2), Job(1, 5, 5, 4), Job(2, 8, 8, 1), Job(2, 20, 20, 1), Job(3, 4, 4, 2)]
 
 
-def test_first_come_first_served_lets_nobody_pass_the_blocked_head() -> None:
-    assert simulate(BLOCKED, 4, order="fcfs", backfilling="none") == [0, 10, 15, 15, 15]
+# One processor is left until the shadow time 10: for job 2 (9 s), or for job 3 (5 s) first, after
+# which job 2 would end at 14; only first fit lets it delay job 1.
+HOLE = [Job(0, 10, 10, 3), Job(0, 10, 10, 4), Job(0, 9, 9, 1), Job(0, 5, 5, 1)]
 
 
-def test_first_fit_starts_whatever_fits() -> None:
-    # Job 4 waits for the two processors that jobs 2 and 3 took; job 1 for the end of all.
-    assert simulate(BLOCKED, 4, order="fcfs", backfilling="first_fit") == [0, 22, 2, 2, 10]
-
-
-def test_easy_backfills_only_what_ends_by_the_shadow_time() -> None:
-    # Shadow time 10 without extra processors: job 2 ends at 10, job 3 would end at 22. Job 4 (2 wide)
-    # meets one free processor.
-    assert simulate(BLOCKED, 4, order="fcfs", backfilling="easy") == [0, 10, 2, 15, 15]
-
-
-def test_conservative_plans_each_job_at_its_arrival() -> None:
-    # Job 3 is planned at 15, behind job 1; job 4 too, beside it.
-    assert simulate(BLOCKED, 4, order="fcfs", backfilling="conservative") == [0, 10, 2, 15, 15]
-
-
-def test_backfill_order_decides_who_takes_the_hole() -> None:
-    # One processor is left until the shadow time 10: for job 2 (9 s), or for job 3 (5 s) first, after
-    # which job 2 would end at 14; only first fit lets it delay job 1.
-    jobs = [Job(0, 10, 10, 3), Job(0, 10, 10, 4), Job(0, 9, 9, 1), Job(0, 5, 5, 1)]
-    assert simulate(jobs, 4, order="fcfs", backfilling="easy") == [0, 10, 0, 20]
-    assert simulate(jobs, 4, order="fcfs", backfilling="easy", backfill_order="shortest") == [0, 10, 20, 0]
-    starts = simulate(jobs, 4, order="fcfs", backfilling="first_fit", backfill_order="shortest")
-    assert starts == [0, 14, 5, 0]
+@pytest.mark.parametrize(
+    ("jobs", "backfilling", "backfill_order", "starts"),
+    [
+        (BLOCKED, "none", "queue", [0, 10, 15, 15, 15]),
+        # Job 4 waits for the two processors that jobs 2 and 3 took; job 1 for the end of all.
+        (BLOCKED, "first_fit", "queue", [0, 22, 2, 2, 10]),
+        # Shadow time 10 without extra processors: job 2 ends at 10, job 3 would end at 22. Job 4 (2 wide)
+        # meets one free processor.
+        (BLOCKED, "easy", "queue", [0, 10, 2, 15, 15]),
+        # Job 3 is planned at 15, behind job 1; job 4 too, beside it.
+        (BLOCKED, "conservative", "queue", [0, 10, 2, 15, 15]),
+        (HOLE, "easy", "queue", [0, 10, 0, 20]),
+        (HOLE, "easy", "shortest", [0, 10, 20, 0]),
+        (HOLE, "first_fit", "shortest", [0, 14, 5, 0]),
+    ],
+)
+def test_schedules_by_hand(jobs: list[Job], backfilling: str, backfill_order: str, starts: list[int]) -> None:
+    found = simulate(jobs, 4, order="fcfs", backfilling=backfilling, backfill_order=backfill_order)
+    assert found == starts
 
 
 def test_score_goes_highest_first_and_ties_by_submit_order() -> None:

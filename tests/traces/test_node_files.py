@@ -65,44 +65,38 @@ def test_numbers_where_the_log_has_no_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "the file: has no keys"),
-        ("nodes: 3", "nodes: is no list"),
-        ("nodes: []", "nodes: has no entry"),
-        ("nodes: [{}]", "nodes[0]: missing 1 required keyword-only argument: 'cores'"),
-        ("nodes: [{cores: 4, memory: -1}]", "nodes[0]: node type node: memory is -1"),
-        ("nodes: [{cores: 4.5}]", "nodes[0].cores: is 4.5; give a whole number"),
-        ("nodes: [{cores: 4, gpus: true}]", "nodes[0].gpus: is True; give a whole number"),
-        ("nodes: [{cors: 4}]", "nodes[0]: has an unknown key 'cors'; did you mean cores?"),
-        ("nodes: [{cores: 4, weight: heavy}]", "nodes[0].weight: is 'heavy'; give a number"),
-        ("nodes: [{cores: 4, names: n1}]", "nodes[0].names: is 'n1'; give a list of names"),
-        ("nodes: [{cores: 4, count: 3, names: [a]}]", "nodes[0]: node type node: count is 3, and it has 1"),
-        ("nodes: [{cores: 4}, {cores: 8}]", "nodes: two nodes have one name"),
-        (
-            "nodes: [{cores: 4}]\npartition: []",
-            "the file: has an unknown key 'partition'; did you mean partition",
-        ),
-        ("nodes: [{cores: 4}]\nplacement: best", "placement: is 'best'; use one of first_fit"),
+        ("", "nothing in it; write key: value lines"),
+        ("nodes: 3", "nodes: found 3; write a list"),
+        ("nodes: []", "nodes: found []; write at least 1"),
+        ("nodes: [{}]", "nodes[item 1].cores: missing"),
+        ("nodes: [{cores: 4, memory: -1}]", "nodes[item 1]: node type node: memory is -1"),
+        ("nodes: [{cores: 4.5}]", "nodes[item 1].cores: found 4.5; write a whole number"),
+        ("nodes: [{cores: 4, gpus: true}]", "nodes[item 1].gpus: found True; write a whole number"),
+        ("nodes: [{cors: 4}]", "nodes[item 1].cors: unknown key; did you mean cores?"),
+        ("nodes: [{cores: 4, weight: heavy}]", "nodes[item 1].weight: found 'heavy'; write a number"),
+        ("nodes: [{cores: 4, names: n1}]", "nodes[item 1].names: found 'n1'; write a list"),
+        ("nodes: [{cores: 4, count: 3, names: [a]}]", "nodes[item 1]: node type node: count is 3, and it"),
+        ("nodes: [{cores: 4}, {cores: 8}]", "nodes: 'node0' is there twice"),
+        ("nodes: [{cores: 4}]\npartition: []", "partition: unknown key; did you mean partition"),
+        ("nodes: [{cores: 4}]\nplacement: best", "placement: found 'best'"),
         ("nodes: [{cores: 4}]\npartitions: [{nodes: [node]}]", "partitions[0]: has no name"),
         (
             "nodes: [{cores: 4}]\npartitions: [{name: a, nodes: [nod0]}]",
-            "partitions[0].nodes: 'nod0' is no node",
+            "partitions[a].nodes: found 'nod0'; did you mean node",
         ),
         (
             "nodes: [{cores: 4}]\npartitions: [{name: gpu}, {name: gpu}]",
-            "partitions[1]: has the name or number",
+            "partitions: 'gpu' is there twice",
         ),
-        (
-            "nodes: [{cores: 4}]\npartitions: [{name: gpu, time_limit: 0}]",
-            "partitions[0]: partition gpu: time_limit",
-        ),
-        ("nodes: [{cores: 4}]\nlimits: [{of: eve, jobs: 1}]", "limits[0].of: 'eve' is no user of the log"),
-        ("nodes: [{cores: 4}]\nlimits: [{by: users, jobs: 1}]", "limits[0]: limit: by is 'users'"),
-        ("nodes: [{cores: 4}]\nlimits: [{by: user}]", "limits[0]: limit: give jobs"),
-        ("nodes: [{cores: 4}]\nlimits: [3]", "limits[0]: has no keys"),
+        ("nodes: [{cores: 4}]\npartitions: [{name: gpu, time_limit: 0}]", "partition gpu: time_limit"),
+        ("nodes: [{cores: 4}]\nlimits: [{of: eve, jobs: 1}]", "limits: of: 'eve' is no user of the log"),
+        ("nodes: [{cores: 4}]\nlimits: [{by: users, jobs: 1}]", "limits[item 1].by: found 'users'"),
+        ("nodes: [{cores: 4}]\nlimits: [{by: user}]", "limit: give jobs"),
+        ("nodes: [{cores: 4}]\nlimits: [3]", "limits[item 1]: found 3; write key: value lines"),
     ],
 )
 def test_mistakes_name_the_file_and_the_key(text: str, problem: str, tmp_path: Path) -> None:
-    with refused(f"nodes.yaml: {problem}", error=ConfigurationError, one_line=True):
+    with refused(f"nodes.yaml: {problem}", error=ConfigurationError):
         read(tmp_path, text, NAMES)
 
 

@@ -20,24 +20,23 @@ distributions = st.builds(
 
 
 @given(distributions)
-def test_density_and_distribution_are_those_of_a_cut_pareto(d: BoundedPareto) -> None:
+def test_distribution_is_that_of_a_cut_pareto(d: BoundedPareto) -> None:
     x = np.concatenate(
         [[-1.0, 0.0, d.low / 2], np.geomspace(d.low * 1.001, d.high * 0.999, 20), [d.high * 2]]
     )
     whole = stats.pareto(d.shape, scale=d.low)
-    inside = (x >= d.low) & (x <= d.high)
     total = whole.cdf(d.high)
-    np.testing.assert_allclose(d.pdf(x), np.where(inside, whole.pdf(x) / total, 0), rtol=1e-9)
     np.testing.assert_allclose(d.cdf(x), np.minimum(whole.cdf(x) / total, 1), rtol=1e-9, atol=1e-15)
 
 
 @given(distributions, st.integers(1, 3))
 def test_moments_are_those_of_the_density(d: BoundedPareto, k: int) -> None:
+    whole = stats.pareto(d.shape, scale=d.low)
     # In the logarithm of the value, where the integrand is smooth over all magnitudes.
-    expected, _ = integrate.quad(
-        lambda t: float(np.exp((k + 1) * t) * d.pdf(np.exp(t))), np.log(d.low) + 1e-12, np.log(d.high) - 1e-12
+    integral, _ = integrate.quad(
+        lambda t: float(np.exp((k + 1) * t) * whole.pdf(np.exp(t))), np.log(d.low) + 1e-12, np.log(d.high)
     )
-    assert d.moment(k) == pytest.approx(expected, rel=1e-5)
+    assert d.moment(k) == pytest.approx(integral / whole.cdf(d.high), rel=1e-5)
     assert d.moments(3)[k - 1] == d.moment(k)
 
 
@@ -58,7 +57,7 @@ def test_draws_follow_the_distribution() -> None:
 
 @pytest.mark.parametrize(
     ("parameters", "named"),
-    [((0.0, 1.0, 2.0), "shape is 0"), ((1.0, 0.0, 2.0), "limits"), ((1.0, 2.0, 2.0), "limits")],
+    [((0.0, 1.0, 2.0), "shape is 0"), ((1.0, 0.0, 2.0), "low is 0"), ((1.0, 2.0, 2.0), "high is 2")],
 )
 def test_bad_parameters_are_named(parameters: tuple[float, float, float], named: str) -> None:
     with pytest.raises(WorkloadError, match=named):

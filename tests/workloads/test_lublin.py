@@ -140,7 +140,7 @@ def test_offered_load_is_near_that_of_the_authors_program(archive_mirror: Path) 
         ({"size_high": 8.0}, "too much for 128 processors"),
         ({"run_scale_1": 0.0}, "run_scale_1 is 0"),
         ({"slope": np.nan}, "slope is nan"),
-        ({"dependence": "sqrt"}, "choose processors or log2"),
+        ({"dependence": "sqrt"}, "dependence is .sqrt."),
     ],
 )
 def test_bad_parameters_are_named(change: dict[str, Any], named: str) -> None:

@@ -131,7 +131,7 @@ def test_model_of_a_synthetic_log_is_that_of_its_machine() -> None:
         (jobs([1, 1], [5, 5], [1, 1]), {}, "times between arrivals: all 1 are zero"),
         (jobs([1, 2], [0, 0], [1, 1]), {"incomplete": "leave-out"}, "run times: there are none"),
         (jobs([1, 2], [5, 5], [1, 2000]), {}, "log: size classes: 1 of 2 jobs .* outside 1 to 1152"),
-        (jobs([1, 2], [5, 5], [1, 1]), {"incomplete": "drop"}, "choose error or leave-out"),
+        (jobs([1, 2], [5, 5], [1, 1]), {"incomplete": "drop"}, "incomplete is .drop."),
     ],
 )
 def test_unusable_logs_are_named(log: Workload, options: dict[str, Any], named: str) -> None:

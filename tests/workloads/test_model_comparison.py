@@ -243,7 +243,7 @@ def test_utilisations_that_no_exponent_gives_are_stated() -> None:
     "options", [{"published_name": "M9"}, {"published_name": "M3", "exponents": {"M9": 1}}]
 )
 def test_unknown_machines_are_named(options: dict[str, Any]) -> None:
-    with pytest.raises(WorkloadError, match="no machine 'M9'; there are M1, M2, M3, M4, M5, M6"):
+    with pytest.raises(WorkloadError, match=r"machine is .M9."):
         compare_spreads(MACHINES, None, **options)
 
 

@@ -17,7 +17,6 @@ from gridsched.workloads import (
     SizeClass,
     SizeModel,
     calibrate_exponent,
-    derive_machine,
     load_machines,
     offered_load,
 )
@@ -137,12 +136,6 @@ def test_derived_machines_have_the_rates_of_their_share_of_processors() -> None:
     assert [c.service for c in small.classes] == [c.service for c in model.classes[:4]]
 
 
-def test_narrowed_classes_keep_their_rate() -> None:
-    small = derive_machine(MACHINES["M1"], "small", 8, 16, 1300, wider="narrow")
-    assert (small.classes[-1].low, small.classes[-1].high) == (113, 128)
-    assert small.arrival_rates[-1] == pytest.approx(MACHINES["M1"].arrival_rates[4] / 24)
-
-
 def machine_file(high: int, order: int) -> str:
     """A file with one machine of four processors and one class."""
     distribution = "rate_1: 1, rate_2: 1, p: 1}"
@@ -156,8 +149,8 @@ def machine_file(high: int, order: int) -> str:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("machines: [", "not valid YAML"),
-        ("machines: {A: {nodes: 2}}", "machines.A.processors_per_node: Field required"),
+        ("machines: [", "not YAML"),
+        ("machines: {A: {nodes: 2}}", "machines.A.processors_per_node: missing"),
         ("machines: {A: {nodes: 2, processors_per_node: 2, mhz: 1, like: B}}", "A is like B"),
         ("machines: {A: {nodes: 2, processors_per_node: 2, mhz: 1}}", "no size class"),
         (machine_file(high=2, order=0), "order is 0"),
@@ -167,15 +160,15 @@ def machine_file(high: int, order: int) -> str:
 def test_mistakes_in_a_machine_file_are_named(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "machines.yaml"
     path.write_text(content)
-    with refused(message, str(path), error=WorkloadError, one_line=True):
+    with refused(message, str(path)):
         load_machines(path)
 
 
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: SizeModel(weighting="zipf"), "weighting 'zipf'"),  # type: ignore[arg-type]
-        (lambda: SizeModel(fill="half"), "fill 'half'"),  # type: ignore[arg-type]
+        (lambda: SizeModel(weighting="zipf"), "weighting is 'zipf'"),  # type: ignore[arg-type]
+        (lambda: SizeModel(fill="half"), "fill is 'half'"),  # type: ignore[arg-type]
         (lambda: SizeModel(exponent=np.nan), "exponent is nan"),
         (lambda: size_class(5, 4), r"size class 5-4"),
         (

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from gridsched.experiments.kinds.grid import GridComparison
 from gridsched.experiments.parts import BaselineConfig, GridConfig, label_of
 from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
-from gridsched.experiments.validation import Number, unique
+from gridsched.validation import Different, Number
 
 
 class ArenaScenario(GridConfig, BaselineConfig):
@@ -29,12 +29,13 @@ class ArenaStudy(GridComparison):
     schedulers: Annotated[tuple[AnyScheduler, ...], Field(min_length=2)]
     """Schedulers: names, or names with parameters. A list of values where a parameter takes one makes a
     scheduler of each, with all combinations where there are several lists."""
-    loads: Annotated[tuple[Annotated[Number, Field(ge=0.01, le=100)], ...], Field(min_length=1)] = (1.0,)
+    loads: Annotated[
+        tuple[Annotated[Number, Field(ge=0.01, le=100)], ...], Field(min_length=1), Different
+    ] = (1.0,)
     """Loads, relative to the workloads as they are: times between submissions are divided by this."""
 
     @model_validator(mode="after")
     def _conditions(self) -> Self:
-        unique("loads", [str(load) for load in self.loads])
         if 1.0 not in self.loads:
             raise ValueError("loads: give 1 too, the workloads as they are")
         return self

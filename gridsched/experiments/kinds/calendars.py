@@ -19,13 +19,19 @@ from gridsched.experiments import files
 from gridsched.experiments.comparing import WITHOUT, ComparedRun, ComparisonStudy, Extension
 from gridsched.experiments.inputs import event_files, expected_jobs, logs_of, plain, without_machine
 from gridsched.experiments.measuring import Measuring, length_classes
-from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, WorkloadConfig, label_of
+from gridsched.experiments.parts import (
+    ClusterConfig,
+    LogConfig,
+    ScenarioConfig,
+    SizedCluster,
+    WorkloadConfig,
+    label_of,
+)
 from gridsched.experiments.prepare import derived_seed, selected_jobs
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION
 from gridsched.experiments.tasks import Task
-from gridsched.experiments.validation import ConfigModel, Duration, Number, Whole, check_known, unique_files
 from gridsched.platform import Cluster
 from gridsched.submission import AlignName
 from gridsched.systems.base import Scheduler
@@ -33,6 +39,14 @@ from gridsched.systems.calendars.kernels.bookings import NOWHERE
 from gridsched.systems.calendars.measures import DELAYS, HOUR, delays_of_groups, spread
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.traces import clean, merge_workloads
+from gridsched.validation import (
+    ConfigModel,
+    DifferentFiles,
+    Duration,
+    Number,
+    Whole,
+    check_known,
+)
 from gridsched.workloads import Workload
 from gridsched.workloads.table import UNKNOWN, add_counts
 
@@ -79,9 +93,9 @@ class ReservationsConfig(ConfigModel):
 class PartitionsConfig(ConfigModel):
     """A cluster divided into partitions: a job of its log goes to the smallest that can hold it."""
 
-    workload: WorkloadConfig
+    workload: LogConfig
     """The log of the cluster."""
-    clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
+    clusters: Annotated[tuple[SizedCluster, ...], Field(min_length=1, max_length=1000), DifferentFiles]
     """The partitions, with their processors."""
     alike: Literal["turns", "users"] = "turns"
     """Which of several partitions of the same size a job goes to: they take turns, job by job or user by
@@ -93,12 +107,6 @@ class PartitionsConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        unique_files("clusters", [cluster.name for cluster in self.clusters])
-        for cluster in self.clusters:
-            if cluster.size is None:
-                raise ValueError(f"clusters[{cluster.name}].processors: missing")
-        if not self.workload.is_log:
-            raise ValueError("workload: only a log (archive or file) can be divided")
         if self.unknown != "leave-out" and self.run_time == "wall":
             raise ValueError("unknown: wall-clock times are always known; give it with run_time: cpu")
         if self.workload.asks_for:
@@ -112,7 +120,7 @@ class PartitionsConfig(ConfigModel):
 class CalendarScenario(ScenarioConfig):
     """Clusters with what their users submit."""
 
-    clusters: Annotated[tuple[WorkloadConfig, ...], Field(max_length=1000)] = ()
+    clusters: Annotated[tuple[WorkloadConfig, ...], Field(max_length=1000), DifferentFiles] = ()
     """The clusters, each with its own workload. Jobs larger than their cluster are left out."""
     partitions: PartitionsConfig | None = None
     """Or partitions of one cluster, among which its log is divided by job size."""

@@ -45,15 +45,15 @@ from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, collected
 from gridsched.experiments.config import TABLES, VARYING, Study
 from gridsched.experiments.inputs import expected_jobs, log_of, plain
-from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.parts import LogConfig, WorkloadConfig
 from gridsched.experiments.prepare import make_workload
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, StudyTable, Task
-from gridsched.experiments.validation import Count, unique
 from gridsched.measures import measure
 from gridsched.presentation.findings import NOTHING
 from gridsched.presentation.sentences import count, listed, name
 from gridsched.presentation.tables import PageTable
+from gridsched.validation import Count, Different
 
 LayerName = Literal[
     "queues",
@@ -113,9 +113,9 @@ class CalibrationStudy(Study):
 
     kind: Literal["calibration"]
     """What is studied."""
-    workloads: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1)]
+    workloads: Annotated[tuple[LogConfig, ...], Field(min_length=1), Different]
     """The logs."""
-    layers: Annotated[tuple[LayerName, ...], Field(min_length=1)] = get_args(LayerName)
+    layers: Annotated[tuple[LayerName, ...], Field(min_length=1), Different] = get_args(LayerName)
     """Layers that are tried, each alone, and then one after the other."""
     batches: Annotated[Count, Field(le=64)] = 2
     """Tasks among which the layers of each round are divided."""
@@ -124,13 +124,7 @@ class CalibrationStudy(Study):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        unique("workloads", [workload.name for workload in self.workloads])
-        unique("layers", list(self.layers))
         for workload in self.workloads:
-            if not workload.is_log:
-                raise ValueError(
-                    f"workloads: {workload.name}: only a log (archive or file) has recorded waits"
-                )
             if workload.nodes or workload.failures is not None:
                 raise ValueError(
                     f"workloads: {workload.name}: nodes and failures are not fitted; leave them out"

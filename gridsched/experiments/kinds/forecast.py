@@ -21,7 +21,6 @@ from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Task
-from gridsched.experiments.validation import Count, unique
 from gridsched.forecasting.calibrated import CALIBRATED, calibrate
 from gridsched.forecasting.history import COMPARED, METHODS, NULL, MethodName, make_forecasts
 from gridsched.forecasting.judging import CORRECTION_LABELS, CORRECTIONS, RANGES, judge
@@ -29,6 +28,7 @@ from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
 from gridsched.policies.local import POLICIES, Conventions, named_policy
 from gridsched.presentation.sentences import count, percent
 from gridsched.simulation import simulate
+from gridsched.validation import Count, Different, check_known
 from gridsched.verification import verify
 
 TruthName = Literal["simulated", "recorded"]
@@ -73,9 +73,9 @@ class ForecastStudy(Study):
 
     kind: Literal["forecast"]
     """What is studied."""
-    workloads: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1)]
+    workloads: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1), Different]
     """The logs."""
-    truths: Annotated[tuple[TruthName, ...], Field(min_length=1)] = ("simulated", "recorded")
+    truths: Annotated[tuple[TruthName, ...], Field(min_length=1), Different] = ("simulated", "recorded")
     """What is forecast: the simulation of the log under the policy, or the starts that the log has recorded,
     of whose policy nothing is known."""
     policy: str = "easy"
@@ -83,7 +83,7 @@ class ForecastStudy(Study):
     calibrate: bool = False
     """Whether the futures of recorded starts go on under a present policy that is fitted to the first half of
     each log, see docs/calibration.md, in place of `policy`."""
-    predictors: tuple[MethodName, ...] = COMPARED
+    predictors: Annotated[tuple[MethodName, ...], Different] = COMPARED
     """How starts are forecast, see docs/forecast-reference.md; the null model is among them."""
     instants: Annotated[Count, Field(ge=20)] = 300
     """Times at which jobs that wait are forecast, drawn evenly over the time in which somebody waits."""
@@ -94,13 +94,9 @@ class ForecastStudy(Study):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        unique("workloads", [workload.name for workload in self.workloads])
-        unique("truths", list(self.truths))
-        unique("predictors", list(self.predictors))
         if NULL not in self.predictors:
             raise ValueError(f"predictors: add {NULL}, with which the others are compared")
-        if self.policy not in POLICIES:
-            raise ValueError(f"policy: found {self.policy!r}; use one of {', '.join(POLICIES)}")
+        check_known("policy", self.policy, POLICIES)
         if self.calibrate and self.truths != ("recorded",):
             raise ValueError("calibrate: only recorded starts have a policy to be fitted; truths: [recorded]")
         for workload in self.workloads:

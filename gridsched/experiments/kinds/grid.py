@@ -13,7 +13,7 @@ from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import Policies, scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION
-from gridsched.experiments.validation import suggestion, unique
+from gridsched.validation import suggestion
 
 
 class GridComparison(ComparisonStudy):
@@ -26,7 +26,6 @@ class GridComparison(ComparisonStudy):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        unique("policies", [label_of(policy) for policy in self.policies])
         for scenario in self.scenarios:
             self._check_partners(scenario)
         return self

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
@@ -22,12 +22,12 @@ from gridsched.experiments.inputs import check_located, located
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import Replicates
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
-from gridsched.experiments.validation import Number, PathText, Whole, unique
 from gridsched.nodes import NodeType, Partition, PlacementName
 from gridsched.platform import Cluster
 from gridsched.presentation.sentences import estimate_text, joined, percent
 from gridsched.simulation import simulate
 from gridsched.traces import gpu_partitions, read_gpu_nodes, read_gpu_pod_log
+from gridsched.validation import Different, Number, PathText, Whole
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 
@@ -71,7 +71,7 @@ class PlacementStudy(Study):
     the environment variable `GRIDSCHED_MULTI_RESOURCE` names."""
     pods: PathText = "openb_pod_list_default.csv.gz"
     """Table of the pods, likewise."""
-    placements: Annotated[tuple[PlacementName, ...], Field(min_length=1)] = (
+    placements: Annotated[tuple[PlacementName, ...], Field(min_length=1), Different] = (
         "random",
         "dot_product",
         "clustered",
@@ -80,7 +80,7 @@ class PlacementStudy(Study):
         "fragments",
     )
     """Placements that are compared."""
-    node_orders: Annotated[tuple[NodeOrderName, ...], Field(min_length=1)] = ("random",)
+    node_orders: Annotated[tuple[NodeOrderName, ...], Field(min_length=1), Different] = ("random",)
     """Orders in which schedulers know the nodes: another random one in each replicate, by name, or by name
     backwards. Where a placement scores several nodes alike, the first of them is taken."""
     replicates: Replicates = 10
@@ -89,12 +89,6 @@ class PlacementStudy(Study):
     """GPUs that pods ask for until the last has arrived, relative to those of the cluster."""
     seed: Annotated[Whole, Field(ge=0, le=2**31)] = 42
     """Seed of the first replicate, whatever that of the configuration; each other one has the next number."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        unique("placements", list(self.placements))
-        unique("node_orders", list(self.node_orders))
-        return self
 
     def check_files(self) -> None:
         """Refuse tables that are not there."""

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from gridsched.engine import committed
 from gridsched.experiments import files
 from gridsched.experiments.collection import ALL, labelled
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import check_located, located, log_of
-from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.parts import LogConfig, WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, OwnFile, Task
-from gridsched.experiments.validation import Count, Whole, unique
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import ORDERS, OrderName
@@ -29,6 +28,7 @@ from gridsched.results import Schedule, in_one_piece, run_dataset
 from gridsched.sequences import SequenceBackfilling, WaitName, idle_clusters, measures_of, published_jobs
 from gridsched.submission import cluster_of
 from gridsched.traces import read_swf
+from gridsched.validation import Count, Different, Whole
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 
@@ -48,14 +48,14 @@ class SequenceStudy(Study):
 
     kind: Literal["sequences"]
     """What is studied."""
-    workloads: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1)]
+    workloads: Annotated[tuple[LogConfig, ...], Field(min_length=1), Different]
     """The logs. A `file` is looked for in the folders that the environment variable
     `GRIDSCHED_LITERATURE` names, too."""
-    starts: Annotated[tuple[Whole, ...], Field(min_length=2)]
+    starts: Annotated[tuple[Whole, ...], Field(min_length=2), Different]
     """Places of the jobs in the log, from 0, at which sequences begin."""
     length: Annotated[Count, Field(ge=2)] = 1024
     """Jobs of a sequence."""
-    orders: Annotated[tuple[OrderName, ...], Field(min_length=1)] = (
+    orders: Annotated[tuple[OrderName, ...], Field(min_length=1), Different] = (
         "fcfs",
         "wfp3",
         "unicep",
@@ -63,21 +63,14 @@ class SequenceStudy(Study):
         "f1",
     )
     """Queue orders."""
-    backfilling: Annotated[tuple[SequenceBackfilling, ...], Field(min_length=1)] = ("none", "shadow")
+    backfilling: Annotated[tuple[SequenceBackfilling, ...], Field(min_length=1), Different] = (
+        "none",
+        "shadow",
+    )
     """Whether other jobs start in the shadow of the chosen one."""
-    waits: Annotated[tuple[WaitName, ...], Field(min_length=1)] = ("unset", "true")
+    waits: Annotated[tuple[WaitName, ...], Field(min_length=1), Different] = ("unset", "true")
     """Waits that scores have: the true one, or one that is counted to a start of -1, which the published
     simulator has set nowhere when it asks."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        unique("workloads", [workload.name for workload in self.workloads])
-        for key in ("starts", "orders", "backfilling", "waits"):
-            unique(key, list(getattr(self, key)))
-        for workload in self.workloads:
-            if not workload.is_log:
-                raise ValueError(f"workloads: {workload.name}: only a log (archive or file) has sequences")
-        return self
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import pandas as pd
 import xarray as xr
-from pydantic import model_validator
 
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import expected_jobs, log_of
-from gridsched.experiments.parts import MachineName, WorkloadConfig
+from gridsched.experiments.parts import LogConfig, MachineName, WorkloadConfig
 from gridsched.experiments.prepare import selected_jobs
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, StudyTable
@@ -40,16 +39,10 @@ class ModelStudy(Study):
 
     kind: Literal["workload-models"]
     """What is studied."""
-    workload: WorkloadConfig
+    workload: LogConfig
     """The log."""
     machine: MachineName = "M3"
     """Machine of `resources/superscheduler.yaml` whose published models stand beside it."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if not self.workload.is_log:
-            raise ValueError("workload: only a log (archive or file) can be fitted")
-        return self
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:

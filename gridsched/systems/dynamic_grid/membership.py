@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
-from gridsched.traces.cleaning import LONGEST_TIME
+from gridsched.workloads.columns import LONGEST_TIME
 
 _MAX_RENEWALS = 10_000_000
 

@@ -139,7 +139,7 @@ from gridsched.systems.dynamic_grid.outcome import outcome
 from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.job_outcomes import lifecycles_of
-from gridsched.traces.cleaning import LONGEST_TIME
+from gridsched.workloads.columns import LONGEST_TIME
 
 _WORK = np.dtype([(name, np.int64) for name in ("submit", "run", "estimate", "processors")])
 """Jobs whose times at speed 1 may be longer than the engine's other jobs."""

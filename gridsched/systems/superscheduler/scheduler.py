@@ -80,7 +80,7 @@ from gridsched.systems.base import Scheduler, check_choices, check_values, is_wh
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.node_grids import grid_for
 from gridsched.systems.superscheduler import kernel
-from gridsched.traces.cleaning import LONGEST_TIME
+from gridsched.workloads.columns import LONGEST_TIME
 
 SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i"]
 PredictionsName = Literal["exact", "plan"]

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import xarray as xr
 from pydantic import Field, StrictBool, create_model, model_validator
 
+from gridsched.derived import MadeConfig, keys
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.comparing import WITHOUT
-from gridsched.experiments.derived import MadeConfig, keys
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, plain, prepared_grid
 from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
@@ -24,24 +24,24 @@ from gridsched.experiments.schedulers import AnyScheduler, combinations, labelle
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION, ReplicatedStudy, Replicates
 from gridsched.experiments.tasks import Experiment, Figure, Stage, Task
-from gridsched.experiments.validation import (
+from gridsched.policies.local import OverrunName
+from gridsched.submission import EstimateName
+from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
+from gridsched.systems.dynamic_grid.measures import GRID_USERS
+from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
+from gridsched.validation import (
     ConfigModel,
     Count,
+    Different,
     Instant,
     Number,
     Slug,
     Whole,
     check_known,
     suggestion,
-    unique,
     unique_files,
     validated,
 )
-from gridsched.policies.local import OverrunName
-from gridsched.submission import EstimateName
-from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
-from gridsched.systems.dynamic_grid.measures import GRID_USERS
-from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 
 _HERE = "gridsched.experiments.kinds.dynamic_grid"
 
@@ -192,7 +192,7 @@ class DynamicScenario(ScenarioConfig, ConditionsConfig):
 
     stream: WorkloadConfig | None = None
     """Jobs that are submitted to the grid scheduler; its cluster is what they are compared with."""
-    graphs: tuple[DynamicGraphConfig, ...] = ()
+    graphs: Annotated[tuple[DynamicGraphConfig, ...], Different] = ()
     """Graphs besides isolated, ring and complete."""
 
     @property
@@ -214,7 +214,7 @@ class DynamicGridStudy(ReplicatedStudy):
     """The scheduler of the default case, `dynamic-grid` with its parameters."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1, max_length=1)] = ("requested",)
     """Runtime estimates of the schedulers."""
-    sweeps: tuple[DynamicSweepConfig, ...] = ()
+    sweeps: Annotated[tuple[DynamicSweepConfig, ...], Different] = ()
     """What is changed in the default case."""
     replicates: Replicates = 10
     """How often synthetic workloads are drawn, and with them random graphs, shares and leaves. A log is
@@ -230,13 +230,11 @@ class DynamicGridStudy(ReplicatedStudy):
         if self.labels[0] == ALONE:
             raise ValueError(f"schedulers: {ALONE!r} stands for clusters without a grid; choose another name")
         self._check_clusters()
-        unique("graphs", [graph.name for graph in self.grid.graphs])
         for graph in self.grid.graphs:
             try:
                 graph.made(self.cluster_names, 0)
             except GridschedError as error:
                 raise ValueError(f"graphs[{graph.name}]: {error}") from None
-        unique("sweeps", [sweep.name for sweep in self.sweeps])
         self._check_case(f"scenarios[{self.grid.name}]", self.default)
         for sweep in self.sweeps:
             for case in self.cases_of(sweep):

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 import xarray as xr
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
+from gridsched.derived import part_model
 from gridsched.errors import GridschedError
 from gridsched.experiments.comparing import written_out
 from gridsched.experiments.config import VARYING
-from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, plain, prepared_workload
 from gridsched.experiments.kinds.jscheduler.measuring import SlowdownOptions, Weights
 from gridsched.experiments.kinds.jscheduler.platforms import PolicyName, Resources, load_platform
@@ -33,10 +33,10 @@ from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, Task
-from gridsched.experiments.validation import ConfigModel, Factor, Label, PathText, Whole, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
 from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading, check_size
 from gridsched.systems.jscheduler.scheduler import JScheduler
+from gridsched.validation import ConfigModel, Different, Factor, Label, PathText, Whole, suggestion
 
 _HERE = "gridsched.experiments.kinds.jscheduler.stages"
 
@@ -130,7 +130,7 @@ class JSchedulerStudy(SchedulerStudy):
     """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
     rows: dict[Label, RowConfig] = Field({})
     """By name of a centre, what is different from its row in the platform."""
-    logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    logs: Annotated[tuple[str, ...], Field(min_length=1), Different] | None = None
     """Names of the centres whose logs are merged; by default all that have one."""
     align: Literal["start", "clock"] = "start"
     """Whether the first jobs of all logs are submitted at the same time, or each when its clock says."""
@@ -197,7 +197,6 @@ class JSchedulerStudy(SchedulerStudy):
         usable = [name for name, reason in absent.items() if not reason]
         if not usable:
             raise ValueError("platform: no centre has a log that can be used; give log or file to one")
-        unique("logs", list(self.logs or ()))
         for name in self.logs or ():
             if name not in usable:
                 raise ValueError(

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import check_number
 from gridsched.experiments.collection import ALL, grouped
 from gridsched.experiments.measuring import BLOCKS, block_of, in_blocks, statistic
 from gridsched.metrics import jobs as metrics
@@ -49,8 +49,7 @@ class SlowdownOptions:
 
     def __post_init__(self) -> None:
         for name in ("threshold", "bounded_threshold"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name} is {getattr(self, name)}; use 1 or more seconds")
+            check_number(name, getattr(self, name), least=1)
 
 
 def measured_schedule(

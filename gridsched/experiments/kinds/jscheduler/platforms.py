@@ -10,9 +10,14 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from gridsched.errors import ConfigurationError, GridschedError
-from gridsched.experiments.validation import (
+from gridsched.io import read_yaml, resource
+from gridsched.policies.local import POLICIES, named_policy
+from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, check_size
+from gridsched.traces import find_log
+from gridsched.validation import (
     ConfigModel,
     Count,
+    DifferentFiles,
     Factor,
     Label,
     Number,
@@ -20,13 +25,8 @@ from gridsched.experiments.validation import (
     Slug,
     Whole,
     suggestion,
-    unique_files,
     validated,
 )
-from gridsched.io import read_yaml, resource
-from gridsched.policies.local import POLICIES, named_policy
-from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, check_size
-from gridsched.traces import find_log
 
 NO_LOG = "the platform names none"
 """Why the log of a centre is not used that has neither a log nor another reason."""
@@ -100,13 +100,8 @@ class _PlatformFile(ConfigModel):
     """A platform file."""
 
     source: Label | None = None
-    centres: Annotated[tuple[_CentreEntry, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _different_files(self) -> Self:
-        # results of a centre are files with its name
-        unique_files("centres", [centre.name for centre in self.centres])
-        return self
+    centres: Annotated[tuple[_CentreEntry, ...], Field(min_length=1), DifferentFiles]
+    """Centres, whose results are files with their names."""
 
 
 def load_platform(path: str | Path | None = None) -> CentrePlatform:

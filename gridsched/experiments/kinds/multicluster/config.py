@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 import xarray as xr
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
+from gridsched.derived import MadeConfig, keys, object_of, part_model
 from gridsched.errors import GridschedError
 from gridsched.experiments.comparing import written_out
-from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
 from gridsched.experiments.inputs import (
     event_files,
     expected_jobs,
@@ -23,12 +23,23 @@ from gridsched.experiments.inputs import (
     without_machine,
 )
 from gridsched.experiments.kinds.multicluster.levels import LevelName
-from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
+from gridsched.experiments.parts import (
+    LogConfig,
+    ScenarioChoice,
+    SizedCluster,
+    WorkloadConfig,
+    label_of,
+)
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy, alone
 from gridsched.experiments.tasks import Experiment, Figure, Task
-from gridsched.experiments.validation import (
+from gridsched.platform import Cluster
+from gridsched.systems.multicluster.jobs import MulticlusterModel
+from gridsched.systems.multicluster.muscle import weights_of
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.validation import (
+    Different,
     Factor,
     Instant,
     Number,
@@ -36,12 +47,7 @@ from gridsched.experiments.validation import (
     Whole,
     check_known,
     suggestion,
-    unique,
 )
-from gridsched.platform import Cluster
-from gridsched.systems.multicluster.jobs import MulticlusterModel
-from gridsched.systems.multicluster.muscle import weights_of
-from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.workloads.deadlines import ServiceClass
 
 _HERE = "gridsched.experiments.kinds.multicluster"
@@ -119,14 +125,16 @@ JobsConfig: Any = create_model("JobsConfig", __base__=_Jobs, __doc__=_Jobs.__doc
 class PointConfig(ScenarioChoice):
     """Clusters, what is submitted to all of them, and deadlines."""
 
-    clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
+    clusters: Annotated[tuple[SizedCluster, ...], Field(min_length=1, max_length=1000), Different]
     """The clusters, with their processors; speeds are relative to the cluster of the jobs."""
-    stream: WorkloadConfig | None = None
+    stream: LogConfig | None = None
     """A log that is submitted; its cluster holds the largest jobs that are not left out, by default the
     largest cluster."""
     jobs: JobsConfig = JobsConfig()
     """What is submitted. Give one of level and load, or a log as `stream`."""
-    classes: Annotated[tuple[ServiceClassConfig, ...], Field(min_length=1)] = (ServiceClassConfig(),)
+    classes: Annotated[tuple[ServiceClassConfig, ...], Field(min_length=1), Different] = (
+        ServiceClassConfig(),
+    )
     """Deadlines, by service class: (1 + ratio) times the longest run time."""
     changes: tuple[tuple[Instant, Slug, Processors], ...] = ()
     """Processors that are added and removed: seconds after the first submission, cluster, and its processors
@@ -136,11 +144,6 @@ class PointConfig(ScenarioChoice):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [cluster.name for cluster in self.clusters]
-        unique("clusters", names)
-        for cluster in self.clusters:
-            if cluster.size is None:
-                raise ValueError(f"clusters[{cluster.name}].processors: missing")
         given = [
             *(f"jobs.{key}" for key in ("level", "load") if getattr(self.jobs, key) is not None),
             *(["stream"] if self.stream is not None else []),
@@ -149,16 +152,13 @@ class PointConfig(ScenarioChoice):
             raise ValueError(
                 f"give one of jobs.level, jobs.load, stream (found {', '.join(given) or 'none'})"
             )
-        if self.stream is not None and not self.stream.is_log:
-            raise ValueError("stream: give an archive or a file; other jobs are drawn without it")
         largest, most = self.jobs.made().largest, self.largest.processors
         if self.stream is None and largest > most:
             raise ValueError(f"jobs.largest: {largest}, but the largest cluster has {most} processors")
-        unique("classes", [each.name for each in self.classes])
         if not sum(each.share for each in self.classes) > 0:
             raise ValueError("classes: no class has a share; give one of them a positive share")
         for _, name, _ in self.changes:
-            check_known("changes", name, names)
+            check_known("changes", name, [cluster.name for cluster in self.clusters])
         return self
 
     @property

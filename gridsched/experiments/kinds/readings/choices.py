@@ -18,17 +18,17 @@ from scipy.stats import qmc
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import BoundClaim, OrderClaim, ValueClaim, studies_of
-from gridsched.experiments.validation import (
+from gridsched.io import read_yaml
+from gridsched.validation import (
     ConfigModel,
+    Different,
     Label,
     Slug,
     Text,
     check_known,
     suggestion,
-    unique,
     validated,
 )
-from gridsched.io import read_yaml
 
 TestableClaim = ValueClaim | OrderClaim | BoundClaim
 """A claim with a value of ours."""
@@ -76,14 +76,12 @@ class Choice(ConfigModel):
     """What the paper says of it, in our own words."""
     default: Label
     """Value that the studies of the paper have, which changes nothing."""
-    values: Annotated[tuple[ChoiceValue, ...], Field(min_length=2)]
+    values: Annotated[tuple[ChoiceValue, ...], Field(min_length=2), Different]
     """The values."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [value.name for value in self.values]
-        unique("values", names)
-        check_known("default", self.default, names)
+        check_known("default", self.default, [value.name for value in self.values])
         for value in self.values:
             changes = "something" if value.changes or value.claims != ClaimLabels() else "nothing"
             if (value.name == self.default) != (changes == "nothing"):
@@ -106,13 +104,8 @@ class PaperReadings(ConfigModel):
 
     paper: Slug
     """Name of the paper, as in the names of its claims."""
-    choices: Annotated[tuple[Choice, ...], Field(min_length=1)]
+    choices: Annotated[tuple[Choice, ...], Field(min_length=1), Different]
     """The choices."""
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        unique("choices", [choice.name for choice in self.choices])
-        return self
 
     def values(self, reading: Sequence[int]) -> list[ChoiceValue]:
         """Values of a reading, which is a place in the values of each choice."""

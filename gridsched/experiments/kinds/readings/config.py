@@ -29,7 +29,11 @@ from gridsched.experiments.kinds.readings.choices import (
 )
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task, replaced
-from gridsched.experiments.validation import (
+from gridsched.inference import share
+from gridsched.io import resource
+from gridsched.presentation.sentences import count, percent
+from gridsched.presentation.tables import PageTable
+from gridsched.validation import (
     ConfigModel,
     Label,
     PathText,
@@ -39,10 +43,6 @@ from gridsched.experiments.validation import (
     unique,
     validated,
 )
-from gridsched.inference import share
-from gridsched.io import resource
-from gridsched.presentation.sentences import count, percent
-from gridsched.presentation.tables import PageTable
 
 _HERE = "gridsched.experiments.kinds.readings"
 

@@ -41,7 +41,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.validation import ConfigModel, Number, Whole, nested, suggestion
+from gridsched.validation import ConfigModel, Number, Whole, nested, suggestion
 
 
 class MadeConfig(ConfigModel):

@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import shown
-from gridsched.traces.cleaning import LONGEST_TIME
+from gridsched.workloads.columns import LONGEST_TIME
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MONTH = r"^\d{4}-(0[1-9]|1[0-2])$"
@@ -272,7 +272,7 @@ def unique(key: str, names: list[str]) -> None:
     """Refuse names that are there twice."""
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ValueError(f"{key}: {twice[0]!r} is there twice")
+        raise ValueError(f"{key}: {twice[0]!r} is there twice".removeprefix(": "))
 
 
 def unique_files(key: str, names: list[str]) -> None:
@@ -281,4 +281,26 @@ def unique_files(key: str, names: list[str]) -> None:
     folded = [name.casefold() for name in names]
     alike = [name for name in names if folded.count(name.casefold()) > 1]
     if alike:
-        raise ValueError(f"{key}: {alike[0]!r} and {alike[1]!r} would be one file where case does not count")
+        text = f"{alike[0]!r} and {alike[1]!r} would be one file where case does not count"
+        raise ValueError(f"{key}: {text}".removeprefix(": "))
+
+
+def _names(members: tuple[Any, ...]) -> list[str]:
+    """What members of a list are called: their names, or themselves."""
+    return [str(getattr(each, "name", each)) for each in members]
+
+
+def _different(members: tuple[Any, ...]) -> tuple[Any, ...]:
+    unique("", _names(members))
+    return members
+
+
+def _different_files(members: tuple[Any, ...]) -> tuple[Any, ...]:
+    unique_files("", _names(members))
+    return members
+
+
+Different = AfterValidator(_different)
+"""Of a list whose members, or their names, differ."""
+DifferentFiles = AfterValidator(_different_files)
+"""Of a list whose members have names that stay different as names of files."""
