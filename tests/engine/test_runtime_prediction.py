@@ -1,4 +1,4 @@
-"""EASY that predicts run times while it runs: the engine does what the naive one does."""
+"""Expected ends, and EASY that predicts run times while it runs: as the naive scheduler has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gridsched.engine import overrun
 from gridsched.engine.records import JOB, LABELS, Correction, Overrun
 from gridsched.engine.runtime_prediction import corrected_end
 from gridsched.policies.local import (
@@ -19,6 +22,7 @@ from gridsched.policies.local import (
 )
 from tests.oracles import local as naive
 from tests.oracles.local import CountedProcessors, Policy
+from tests.oracles.orders import corrected
 
 
 class Job(NamedTuple):
@@ -133,3 +137,10 @@ def test_corrections_go_on_beyond_the_estimate(correction: CorrectionName, expec
         end = corrected_end(5, 10, 1000, code, int(Overrun.DOUBLING), 5 + end + 1) - 5
         found.append(end)
     assert found == expected
+
+
+@pytest.mark.parametrize("rule", Overrun)
+@given(st.integers(0, 100), st.integers(1, 5000), st.integers(0, 2_000_000))
+def test_expected_ends_follow_the_rule(rule: Overrun, start: int, estimate: int, not_before: int) -> None:
+    found = overrun.expected_end(start, estimate, int(rule), not_before)
+    assert found == start + corrected(estimate, not_before - 1 - start, rule.name.lower())
