@@ -58,9 +58,7 @@ def _simulated(
     jobs: list[Job], processors: int, *, shortest_first: bool, correction: CorrectionName, passes: PassName
 ) -> tuple[list[int], list[int]]:
     """Starts and predictions by the engine."""
-    records, labels = np.empty(len(jobs), JOB), np.zeros(len(jobs), LABELS)
-    for k, name in enumerate(("submit", "run", "estimate", "processors")):
-        records[name] = [job[k] for job in jobs]
+    records, labels = np.array([job[:4] for job in jobs], JOB), np.zeros(len(jobs), LABELS)
     labels["user"] = [7 * job.user if job.user > 0 else job.user for job in jobs]
     policy = LocalPolicy(
         backfilling="easy",
