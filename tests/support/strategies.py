@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -82,26 +82,6 @@ def workloads(
             size = processors + 1
         jobs.append(Job(submit_time, run_time, estimate, size))
     return jobs, processors
-
-
-class GridParameters(TypedDict):
-    """The parameters of a scheme."""
-
-    phi: int
-    sigma: int
-    delta: float
-    epsilon: float
-
-
-@st.composite
-def grid_parameters(draw: st.DrawFn) -> GridParameters:
-    """Parameters small enough to meet the times of small workloads; checks meet ends and arrivals."""
-    return GridParameters(
-        phi=draw(st.sampled_from([1, 1, 2, 5, 20])),
-        sigma=draw(st.sampled_from([2, 5, 10, 30])),
-        delta=draw(st.sampled_from([0.25, 0.5, 0.7, 1.0, 1.5])),
-        epsilon=draw(st.sampled_from([0.0, 0.5, 1.0, 10.0, 1000.0])),
-    )
 
 
 @st.composite

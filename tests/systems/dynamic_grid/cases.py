@@ -23,13 +23,12 @@ from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Stay, member_events
 from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
-from gridsched.systems.job_outcomes import outages_of
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
-from tests.oracles.dynamic_grid import DynamicJob, Life, MemberEvent, Oracle, Outage, Repairs, Rules
+from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.local import Policy
-from tests.oracles.users import NEVER
+from tests.oracles.users import NEVER, Submission
 from tests.support.engine import KINDS, lifecycles
 from tests.support.strategies import node_events
 
@@ -62,7 +61,7 @@ class Case(NamedTuple):
     options: DynamicGrid
     overrun: OverrunName = "doubling"
     local: str = ""
-    lifecycles: Sequence[Life] = ()
+    lifecycles: Sequence[Submission] = ()
 
     @property
     def names(self) -> list[str]:
@@ -95,7 +94,7 @@ def grid(
     members: dict[str, list[Stay]] | None = None,
     nodes: Sequence[int] = (),
     speeds: Sequence[Fraction] = (),
-    lives: Sequence[Life] = (),
+    lives: Sequence[Submission] = (),
     **options: Any,
 ) -> Case:
     """A case whose options are those of `SIMPLE` with changes."""
@@ -152,7 +151,6 @@ def schedule(case: Case) -> DynamicSchedule:
 
 def oracle(case: Case) -> Oracle:
     """The naive run of a case."""
-    options = case.options
     kinds = ("join", "renew", "leave")
     events = [
         MemberEvent(
@@ -163,40 +161,12 @@ def oracle(case: Case) -> Oracle:
         )
         for event in member_events(case.names, case.membership)
     ]
-    resume = options.migration_cost if options.resume_cost is None else options.resume_cost
-    given = {name: getattr(options, name) for name in Rules._fields if name != "overrun"}
-    given.update(
-        overrun=case.overrun,
-        policy=COMPOSED.get(case.policy) or NAIVE_POLICIES[case.policy],
-        overhead=Fraction(round(1000 * options.overhead), 1000),
-        migration_cost=Fraction(round(1000 * options.migration_cost), 1000),
-        resume_cost=Fraction(round(1000 * resume), 1000),
-        delta_t=math.inf if options.delta_t is None else options.delta_t,
-        most_sites=options.most_sites or math.inf,
-    )
-    speeds = [Fraction(str(each.speed)) for each in case.clusters]
+    policy = COMPOSED.get(case.policy) or NAIVE_POLICIES[case.policy]
     naive = Oracle(
-        case.jobs,
-        [each.processors for each in case.clusters],
-        case.edges,
-        events,
-        Rules(**given),
-        [each.processors_per_node if each.node_exclusive else 1 for each in case.clusters],
-        # run times are as there where all speeds are the same
-        speeds if len(set(speeds)) > 1 else (),
-        case.lifecycles,
-        [Outage._make(row[: len(Outage._fields)]) for row in outages_of(tuple(case.clusters)).tolist()],
-        [repairs_of(each) for each in case.clusters],
+        case.jobs, case.clusters, case.edges, events, case.options, policy, case.overrun, case.lifecycles
     )
     naive.run()
     return naive
-
-
-def repairs_of(cluster: Cluster) -> Repairs:
-    """How a cluster whose nodes fail treats jobs that are killed."""
-    interval = cluster.checkpoint_interval
-    cost = cluster.checkpoint_cost if interval else 0
-    return Repairs(cluster.requeue, interval, cost) if cluster.events else Repairs()
 
 
 def as_number(time: int | None) -> int:
@@ -358,13 +328,13 @@ def failing(draw: st.DrawFn, cluster: Cluster) -> Cluster:
 
 
 @st.composite
-def lives_of(draw: st.DrawFn, jobs: list[DynamicJob], j: int) -> Life:
+def lives_of(draw: st.DrawFn, jobs: list[DynamicJob], j: int) -> Submission:
     """When the user of a job gives up, whether it fails, and which jobs it waits for."""
     gives_up = draw(st.sampled_from([NEVER, NEVER, jobs[j].submit_time + draw(st.integers(-2, 20))]))
     others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if j else []
     delays, kinds = st.sampled_from([0, 0, 3]), st.sampled_from(list(KINDS))
     needs = [(on, draw(kinds), draw(delays)) for on in others] if draw(st.booleans()) else []
-    return Life(max(gives_up, 0), draw(st.integers(0, 4)) == 4, tuple(needs))
+    return Submission(0, max(gives_up, 0), draw(st.integers(0, 4)) == 4, tuple(needs))
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -383,7 +353,7 @@ def workload_of(jobs: list[DynamicJob], name: str = "w", **columns: Any) -> Work
     )
 
 
-def columns_of(lives: Sequence[Life], own: Sequence[int]) -> dict[str, Any]:
+def columns_of(lives: Sequence[Submission], own: Sequence[int]) -> dict[str, Any]:
     """Columns of some of the jobs that say what they live through; dependencies are those among them."""
     needs = [
         (own.index(j), own.index(on), int(KINDS[kind]), delay)

@@ -18,7 +18,8 @@ from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.verification import verify
-from tests.oracles.dynamic_grid import DynamicJob, Life
+from tests.oracles.dynamic_grid import DynamicJob
+from tests.oracles.users import Submission
 from tests.support.fields import assert_fields, field
 from tests.systems.dynamic_grid.cases import run_of
 from tests.systems.dynamic_grid.test_scheduler import (
@@ -58,14 +59,14 @@ def down(time: int, node: str = "node0", back: int | None = None) -> list[NodeEv
 def small(
     jobs: list[DynamicJob],
     events: Sequence[Sequence[NodeEvent]],
-    lifecycles: Sequence[Life] = (),
+    lifecycles: Sequence[Submission] = (),
     *,
     cluster: dict[str, Any] | None = None,
     **options: Any,
 ) -> Case:
     """Jobs on neighbours of four processors, a node each; `options` are those of the scheduler."""
     edges = [(0, 1)] if len(events) > 1 else []
-    case = grid(jobs, [4] * len(events), edges, lives=lifecycles or [Life()] * len(jobs), **options)
+    case = grid(jobs, [4] * len(events), edges, lives=lifecycles or [Submission(0)] * len(jobs), **options)
     clusters = zip(case.clusters, events, strict=True)
     return case._replace(clusters=[replace(each, events=own, **(cluster or {})) for each, own in clusters])
 
@@ -153,7 +154,7 @@ WORKED: dict[str, tuple[Case, dict[str, Any]]] = {
             small(
                 [job(0, 10, 4, 0), job(0, 10, 4, 1), job(1, 5, 4, home), job(2, 5, 4, home)],
                 [[], []],
-                [Life(), Life(), Life(gives_up=6), Life()],
+                [Submission(0), Submission(0), Submission(0, gives_up=6), Submission(0)],
                 delta_t=None,
             ),
             {"by submit time": [(0, 0, 0), (0, 0, 0), (1, -1, Fate.GAVE_UP), (2, 10, 0)]},
@@ -161,18 +162,22 @@ WORKED: dict[str, tuple[Case, dict[str, Any]]] = {
         for home in (None, 0)
     },
     "job that was suspended does not give up": (
-        small([job(0, 20, 4), job(5, 10, 4, 0)], [[]], [Life(gives_up=8), Life()]),
+        small([job(0, 20, 4), job(5, 10, 4, 0)], [[]], [Submission(0, gives_up=8), Submission(0)]),
         {"fate": [0, 0]},
     ),
     "job that was killed does not give up": (
-        small([job(0, 10, 4, 0)], [down(5, back=9)], [Life(gives_up=7)], delta_t=None),
+        small([job(0, 10, 4, 0)], [down(5, back=9)], [Submission(0, gives_up=7)], delta_t=None),
         {"fate": [0]},
     ),
     "jobs enter when they are eligible": (
         small(
             [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)],
             [[]],
-            [Life(failed=True), Life(after=((0, "afterany", 3),)), Life(after=((0, "afterok", 0),))],
+            [
+                Submission(0, failed=True),
+                Submission(0, after=((0, "afterany", 3),)),
+                Submission(0, after=((0, "afterok", 0),)),
+            ],
         ),
         {"start_time": [0, 13, -1], "fate": [0, 0, Fate.NEVER_ELIGIBLE], "eligible_time": [0, 13, ANY]},
     ),

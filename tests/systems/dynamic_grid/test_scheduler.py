@@ -39,7 +39,7 @@ from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.verification import verify, violations
 from gridsched.workloads import Workload
-from tests.oracles.dynamic_grid import DynamicJob, Oracle, Rules
+from tests.oracles.dynamic_grid import DynamicJob, Oracle
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.systems.dynamic_grid.cases import (
@@ -666,7 +666,7 @@ def test_cliques_are_the_maximal_ones(number: int, data: st.DataObject) -> None:
     names = [f"c{i}" for i in range(number)]
     adjacent = adjacency(graph_of_edges(names, [(names[i], names[j]) for i, j in edges]), names)
     found = [tuple(map(int, clique)) for clique in maximal_cliques(adjacent).each()]
-    assert found == Oracle([], [1] * number, edges, [], Rules()).cliques
+    assert found == Oracle([], clusters_of([1] * number), edges).cliques
     assert not maximal_cliques(adjacent).cut_off
 
 
