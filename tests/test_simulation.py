@@ -21,10 +21,8 @@ import gridsched as gs
 from gridsched import results
 from gridsched.errors import ConfigurationError, GridschedError, WorkloadError
 from gridsched.platform import Platform, ResourceChange
-from gridsched.policies.local import POLICIES, Conventions
+from gridsched.policies.local import POLICIES
 from gridsched.submission import AlignName
-from gridsched.systems.base import CAPABILITIES
-from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.registry import SYSTEMS, names, system_of
 from gridsched.traces import merge_workloads
 from tests.oracles import local as naive
@@ -443,35 +441,6 @@ def test_a_cluster_may_be_without_users(name: str) -> None:
     run = gs.simulate([None, CROWDS[1]], PAIR, name)
     gs.verify(run)
     assert (run["home_cluster"] == 1).all()
-
-
-def needs() -> dict[str, tuple[Platform, dict[str, Any]]]:
-    """Platform and conventions that need each of some capabilities."""
-    whole = gs.Cluster(processors=8, processors_per_node=4, node_exclusive=True, name="north")
-    return {
-        "speed": (Platform([NORTH, replace(SOUTH, speed=2.0)]), {}),
-        "whole nodes": (Platform([whole, SOUTH]), {}),
-        "overrun": (Platform(PAIR), {"overrun": "increments"}),
-        "passes": (Platform(PAIR), {"passes": "event"}),
-        "membership": (Platform(PAIR, membership={"north": [Stay()], "south": [Stay(end=1500)]}), {}),
-        "changes": (Platform(PAIR, changes=[ResourceChange(1500, "south", 4)]), {}),
-    }
-
-
-@pytest.mark.parametrize("capability", needs())
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_scheduler_cannot_do_is_refused_with_the_reason(name: str, capability: str) -> None:
-    platform, conventions = needs()[capability]
-    scheduler = names()[name]()
-    if capability not in scheduler.cannot:
-        if capability in ("speed", "overrun", "passes"):
-            assert not scheduler.incompatibility(platform, Conventions(**conventions))
-        run = gs.simulate(CROWDS, platform, name, **conventions)
-        gs.verify(run)
-        return
-    reason = f"{CAPABILITIES[capability]}: {scheduler.cannot[capability]}"
-    with refused(f"{scheduler.label} cannot schedule this: ", reason):
-        gs.simulate(CROWDS, platform, name, **conventions)
 
 
 def test_all_that_is_missing_is_said_at_once() -> None:

@@ -260,6 +260,12 @@ def some_case(
             each["where"] = row["queue"] if len(cluster.partitions) > row["queue"] else 0
             each["groups"] = [users.index(row["user"])] if site.limits else []
         site.typical = _typical(asked[-1])
+    arrays = [draw.choice([-1, 0, 1]) if "limits" in wanted and count == 1 else -1 for _ in rows]
+    most = [draw.randint(1, 3) for _ in range(2)]
+    for each, array in zip(asked[0], arrays, strict=True):
+        if array >= 0:
+            each["groups"].append(len(sites[0].limits) + array)
+    sites[0].limits += [oracle.Limit(each) for each in most]
     jobs = [
         AskedJob(
             count if homeless else row["home"],
@@ -281,6 +287,9 @@ def some_case(
         return np.array([row[name] for row in rows])
 
     extra: dict[str, Any] = {}
+    if max(arrays) >= 0:
+        extra["array"] = np.array(arrays)
+        extra["array_limit"] = np.array([most[array] if array >= 0 else -1 for array in arrays])
     if "impatient" in wanted:
         extra["gives_up_time"] = column("gives_up")
     if "dependent" in wanted:

@@ -218,14 +218,6 @@ def test_estimates_matter_unless_said_otherwise(system: str) -> None:
     assert (len(outcomes) > 1) == ("estimates" not in scheduler.cannot)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_killed_jobs_run_no_longer_than_requested(system: str) -> None:
-    run = simulate(workloads(), platform(), class_of(system)(), kill=True)
-    assert run.attrs["jobs_killed"] > 0
-    requested = np.concatenate([jobs.requested_time for jobs in workloads()])
-    assert sorted(run["run_time"].values.tolist()) <= sorted(requested.tolist())
-
-
 def test_the_page_is_up_to_date() -> None:
     page = (REPOSITORY / "docs" / "capabilities.md").read_text(encoding="utf-8")
     assert page.startswith(capabilities_page()), "run `make schemas`"

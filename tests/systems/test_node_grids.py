@@ -197,23 +197,6 @@ def test_predictions_on_a_node_are_those_on_processors(policy: LocalPolicy) -> N
         assert run.attrs["corrections"] == expected.attrs["corrections"]
 
 
-@pytest.mark.parametrize("scheduler", ["s-i", "jscheduler", "multiple-requests"])
-def test_whole_nodes(scheduler: str) -> None:
-    plain, nodes = two_sites("ff", 4, node_exclusive=True)
-    runs = [gs.simulate([crowd(3), crowd(4)], platform, scheduler) for platform in (plain, nodes)]
-    gs.verify(runs[1])
-    np.testing.assert_array_equal(runs[0]["start_time"], runs[1]["start_time"])
-
-
-def test_users_who_never_give_up_change_nothing() -> None:
-    plain = two_sites("easy", 64)[0]
-    jobs = [crowd(5), crowd(6)]
-    patient = [replace(each, gives_up_time=np.full(len(each), 10**8)) for each in jobs]
-    for scheduler in ("s-i", "jscheduler", "multiple-requests-dual"):
-        starts = [gs.simulate(each, plain, scheduler)["start_time"] for each in (jobs, patient)]
-        np.testing.assert_array_equal(starts[0], starts[1])
-
-
 def cost_of_waiting(wait: int, idle: int) -> float:
     """A cost of one's own."""
     return wait - idle
