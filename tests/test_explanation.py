@@ -26,7 +26,7 @@ from tests.oracles.local import CountedProcessors, Job
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.support.node_cases import CAPABILITIES, Case, some_case
-from tests.support.nodes import jobs_of
+from tests.support.nodes import jobs_of, workload_of
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
 NAMES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
@@ -34,10 +34,7 @@ MACHINE = 8
 
 
 def simulated(jobs: list[Job], processors: int, policy: str, overrun: str = "doubling") -> Any:
-    columns = np.array(jobs, np.int64).reshape(-1, 4).T
-    names = ("submit_time", "run_time", "requested_time", "requested_processors")
-    workload = jobs_of(**dict(zip(names, columns, strict=True)))
-    return simulate(workload, gs.Cluster(processors=processors), policy, overrun=overrun)  # type: ignore[arg-type]
+    return simulate(workload_of(jobs), gs.Cluster(processors=processors), policy, overrun=overrun)  # type: ignore[arg-type]
 
 
 def told(jobs: list[Job], processors: int, policy: str, job: int, overrun: str = "doubling") -> Explanation:

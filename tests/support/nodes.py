@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,30 @@ from tests.oracles import nodes as oracle
 def jobs_of(**columns: Any) -> gs.Workload:
     """A workload of lists."""
     return gs.Workload(**{"name": "listed", **columns})
+
+
+def workload_of(jobs: Sequence[tuple[Any, ...]], **columns: Any) -> gs.Workload:
+    """Jobs of the oracles as a workload: submit time, run time, requested time and processors come first."""
+    table = np.array([job[:4] for job in jobs], np.int64).reshape(-1, 4).T
+    names = ("submit_time", "run_time", "requested_time", "requested_processors")
+    return jobs_of(**dict(zip(names, table, strict=True)), **columns)
+
+
+def crowd(
+    seed: int = 0, jobs: int = 80, *, longest: int = 200, widest: int = 8, **columns: Any
+) -> gs.Workload:
+    """Jobs that queue up, some of which outrun their requested times."""
+    rng = np.random.default_rng(seed)
+    run = rng.integers(0, longest, jobs)
+    return gs.Workload(
+        name=f"crowd{seed}",
+        submit_time=np.sort(rng.integers(0, 20 * jobs, jobs)),
+        run_time=run,
+        requested_time=np.maximum(run + rng.integers(-longest // 6, longest, jobs), 1),
+        requested_processors=rng.integers(1, widest + 1, jobs),
+        user=rng.integers(0, 4, jobs),
+        **columns,
+    )
 
 
 def some_jobs(rng: np.random.Generator, jobs: int, *, gpus: bool = True, **columns: Any) -> gs.Workload:

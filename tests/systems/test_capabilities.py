@@ -23,7 +23,11 @@ from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 from tests.conftest import REPOSITORY
 from tests.support.errors import refused
+from tests.support.nodes import crowd
 from tests.support.variables import check_described
+
+CROWDS = [crowd(seed, 40) for seed in (1, 2)]
+"""Jobs of two clusters."""
 
 
 class SendHome(CustomScheduler):
@@ -38,24 +42,6 @@ class SendHome(CustomScheduler):
 def class_of(system: str) -> type[Scheduler]:
     """Schedulers of a system."""
     return SendHome if system == "custom" else system_of(system)
-
-
-def workloads() -> list[Workload]:
-    """Jobs of two clusters, some of which outrun their requested times."""
-    made = []
-    for seed in (1, 2):
-        rng = np.random.default_rng(seed)
-        run = rng.integers(1, 200, 40)
-        made.append(
-            Workload(
-                name=f"users{seed}",
-                submit_time=np.sort(rng.integers(0, 1500, 40)),
-                run_time=run,
-                requested_time=np.maximum(run + rng.integers(-30, 200, 40), 1),
-                requested_processors=rng.integers(1, 9, 40),
-            )
-        )
-    return made
 
 
 def platform(**changes: Any) -> Platform:
@@ -74,7 +60,7 @@ def starts(scheduler: Scheduler, jobs: list[Workload], place: Platform, **option
 
 def with_column(**columns: Callable[[Workload], Any]) -> list[Workload]:
     """The jobs with further columns."""
-    return [replace(jobs, **{name: make(jobs) for name, make in columns.items()}) for jobs in workloads()]
+    return [replace(jobs, **{name: make(jobs) for name, make in columns.items()}) for jobs in CROWDS]
 
 
 def patient(submit_time: int, processors: int) -> float:
@@ -190,7 +176,7 @@ def test_local_policies_matter_or_are_refused_or_not_looked_at(system: str) -> N
         if reason:
             assert scheduler.cannot["local policies"] in reason
         else:
-            outcomes.add(tuple(starts(made, workloads(), place)))
+            outcomes.add(tuple(starts(made, CROWDS, place)))
     assert len(outcomes) > 1 or "local policies" in scheduler.cannot
 
 
@@ -214,7 +200,7 @@ def test_a_parameter_that_names_a_policy_with_predictions_is_refused(parameter: 
 def test_estimates_matter_unless_said_otherwise(system: str) -> None:
     scheduler = class_of(system)
     kinds: list[Any] = ["requested", "actual", "clairvoyant", np.full(80, 300)]
-    outcomes = {tuple(starts(scheduler(), workloads(), platform(), estimates=kind)) for kind in kinds}
+    outcomes = {tuple(starts(scheduler(), CROWDS, platform(), estimates=kind)) for kind in kinds}
     assert (len(outcomes) > 1) == ("estimates" not in scheduler.cannot)
 
 

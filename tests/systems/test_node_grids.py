@@ -25,7 +25,7 @@ from tests.oracles.grid import METRICS, SCHEMES, SelfScheduling
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.support.node_cases import CAPABILITIES, FATES, check, some_case
-from tests.support.nodes import jobs_of
+from tests.support.nodes import crowd, jobs_of
 
 WANTED: list[tuple[str, ...]] = [(), *((each,) for each in CAPABILITIES), CAPABILITIES]
 
@@ -129,21 +129,6 @@ def test_multiple_requests(priority: str, wanted: tuple[str, ...], seed: int) ->
 # --- by hand --------------------------------------------------------------------------------------
 
 
-def crowd(seed: int, jobs: int = 120, **columns: Any) -> gs.Workload:
-    """Jobs that queue up."""
-    rng = np.random.default_rng(seed)
-    run = rng.integers(0, 400, jobs)
-    return gs.Workload(
-        name=f"crowd{seed}",
-        submit_time=np.sort(rng.integers(0, 15 * jobs, jobs)),
-        run_time=run,
-        requested_time=np.maximum(run + rng.integers(-50, 400, jobs), 1),
-        requested_processors=rng.integers(1, 33, jobs),
-        user=rng.integers(0, 4, jobs),
-        **columns,
-    )
-
-
 NEVER_MIND = NodeEvent(time=10**7, node="node0", kind="drain")
 """An event that touches nobody makes nodes matter."""
 
@@ -165,7 +150,7 @@ def two_sites(policy: str | LocalPolicy, node: int, **south: Any) -> list[gs.Pla
 def test_nodes_that_do_not_matter(policy: str, node: int, scheduler: str) -> None:
     """Without reservations, which name nodes, or on one node, jobs start as on as many processors."""
     plain, nodes = two_sites(policy, node)
-    jobs = [crowd(1), crowd(2)]
+    jobs = [crowd(k, 120, longest=400, widest=32) for k in (1, 2)]
     runs = [gs.simulate(jobs, platform, scheduler) for platform in (plain, nodes)]
     for run in runs:
         gs.verify(run)
@@ -185,7 +170,7 @@ PREDICTING = [
 @pytest.mark.parametrize("policy", PREDICTING, ids=[policy.name for policy in PREDICTING])
 def test_predictions_on_a_node_are_those_on_processors(policy: LocalPolicy) -> None:
     """One node has the starts of as many processors, under local policies alone and as part of a grid."""
-    jobs = [crowd(7), crowd(8)]
+    jobs = [crowd(k, 120, longest=400, widest=32) for k in (7, 8)]
     plain, nodes = two_sites(policy, 64)
     expected = gs.simulate(jobs, plain, "local")
     assert (expected["predicted_run_time"] != expected["estimate"]).any()
@@ -375,7 +360,7 @@ def test_what_is_never_up_again_starves(scheme: str) -> None:
 def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
     """Jobs that are killed, lost or given up leave the predictor without an end of their own."""
     rng = np.random.default_rng(7)
-    jobs = crowd(8, 200, status=rng.choice([0, 1], 200))
+    jobs = crowd(8, 200, longest=400, widest=32, status=rng.choice([0, 1], 200))
     jobs = replace(
         jobs,
         gives_up_time=jobs.submit_time + rng.choice([50, 10**6], 200),

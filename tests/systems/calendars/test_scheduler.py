@@ -31,6 +31,7 @@ from tests.oracles.calendars import Job
 from tests.support import engine
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import workload_of
 from tests.systems.calendars.cases import (
     TENS,
     check_against_oracle,
@@ -357,15 +358,7 @@ def test_what_makes_no_sense_is_refused(wrong: Callable[[], object], message: st
 
 def workload(name: str, *jobs: tuple[int, int, int, int], **columns: Any) -> Workload:
     """Jobs by submit time, run time, requested time and processors, and other columns."""
-    submit, run_time, requested, processors = np.array(jobs, np.int64).reshape(-1, 4).T
-    return Workload(
-        name=name,
-        submit_time=submit,
-        run_time=run_time,
-        requested_time=requested,
-        requested_processors=processors,
-        **columns,
-    )
+    return workload_of(jobs, name=name, **columns)
 
 
 def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.local import Policy
 from tests.oracles.users import NEVER, Submission
 from tests.support.engine import KINDS, lifecycles
+from tests.support.nodes import workload_of
 from tests.support.strategies import node_events
 
 STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finished", "rejected", "gone")
@@ -340,19 +341,6 @@ def lives_of(draw: st.DrawFn, jobs: list[DynamicJob], j: int) -> Submission:
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def workload_of(jobs: list[DynamicJob], name: str = "w", **columns: Any) -> Workload:
-    """The jobs as a workload."""
-    table = np.array([each[:4] for each in jobs], np.int64).reshape(-1, 4)
-    return Workload(
-        name=name,
-        submit_time=table[:, 0],
-        run_time=table[:, 1],
-        requested_time=table[:, 2],
-        requested_processors=table[:, 3],
-        **columns,
-    )
-
-
 def columns_of(lives: Sequence[Submission], own: Sequence[int]) -> dict[str, Any]:
     """Columns of some of the jobs that say what they live through; dependencies are those among them."""
     needs = [
@@ -378,7 +366,7 @@ def run_of(case: Case, *, seed: int = 0) -> xr.Dataset:
     for home in homes:
         own = [j for j, each in enumerate(case.jobs) if each.home == home]
         lives = columns_of(case.lifecycles, own) if case.lifecycles else {}
-        workloads.append(workload_of([case.jobs[j] for j in own], f"w{home}", **lives) if own else None)
+        workloads.append(workload_of([case.jobs[j] for j in own], **lives) if own else None)
     platform = Platform(case.clusters, links=case.links, membership=case.membership)
     options = {"seed": seed, "align": "none", "overrun": case.overrun, "times": "unit"}
     return simulate(workloads, platform, case.options, **options)  # type: ignore[arg-type]

@@ -42,6 +42,7 @@ from gridsched.workloads import Workload
 from tests.oracles.dynamic_grid import DynamicJob, Oracle
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
+from tests.support.nodes import workload_of
 from tests.systems.dynamic_grid.cases import (
     SIMPLE,
     Case,
@@ -57,7 +58,6 @@ from tests.systems.dynamic_grid.cases import (
     run_of,
     schedule,
     where,
-    workload_of,
 )
 
 # --- against the oracle ---------------------------------------------------------------------------

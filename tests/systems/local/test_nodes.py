@@ -29,24 +29,9 @@ from gridsched.workloads.dependencies import (
 )
 from tests.support.errors import refused
 from tests.support.fields import assert_fields, assert_stacked, field
-from tests.support.nodes import jobs_of
+from tests.support.nodes import crowd, jobs_of
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
-
-
-def workload(seed: int = 0, jobs: int = 80, **columns: Any) -> gs.Workload:
-    """Jobs that queue up on 16 processors, some of which outrun their requested times."""
-    rng = np.random.default_rng(seed)
-    run = rng.integers(0, 200, jobs)
-    return gs.Workload(
-        name="drawn",
-        submit_time=np.sort(rng.integers(0, 20 * jobs, jobs)),
-        run_time=run,
-        requested_time=np.maximum(run + rng.integers(-30, 200, jobs), 1),
-        requested_processors=rng.integers(1, 9, jobs),
-        user=rng.integers(0, 4, jobs),
-        **columns,
-    )
 
 
 def verified(jobs: gs.Workload, cluster: gs.Cluster, policy: str | gs.LocalPolicy = "easy") -> Any:
@@ -307,7 +292,7 @@ def test_failures_are_drawn_as_asked_and_the_rules_are_kept() -> None:
         processors=16, processors_per_node=4, events=events, checkpoint_interval=30, checkpoint_cost=1
     )
     for policy in POLICIES:
-        run = verified(workload(), cluster, policy)
+        run = verified(crowd(), cluster, policy)
         assert run["killed"].sum() > 0
 
 
@@ -437,7 +422,7 @@ def test_clusters_and_values_that_cannot_be(make: Callable[[], object], found: s
 
 def test_circles_of_dependencies_are_refused() -> None:
     with refused("itself", error=WorkloadError):
-        workload(dependencies=dependency_table([(1, 2, "afterok"), (2, 3, "afterok"), (3, 1, "afterok")]))
+        crowd(dependencies=dependency_table([(1, 2, "afterok"), (2, 3, "afterok"), (3, 1, "afterok")]))
 
 
 def test_events_come_from_files(tmp_path: Any) -> None:
@@ -463,7 +448,7 @@ def test_events_come_from_files(tmp_path: Any) -> None:
 
 def test_runs_on_nodes_are_stacked() -> None:
     cluster = gs.Cluster(nodes=[NodeType(count=4, cores=4, gpus=1)])
-    jobs = workload(5, gives_up_time=workload(5).submit_time + 60)
+    jobs = crowd(5, gives_up_time=crowd(5).submit_time + 60)
     runs = [verified(jobs, cluster, policy) for policy in ("easy", "fcfs", "ff")]
     stacked = results.stack_runs(runs, ["easy", "fcfs", "ff"])
     for index, run in enumerate(runs):
@@ -472,7 +457,7 @@ def test_runs_on_nodes_are_stacked() -> None:
 
 
 def test_gantt_charts_show_runs_on_nodes() -> None:
-    figure = gs.plot.gantt(verified(workload(jobs=10), gs.Cluster(nodes=[NodeType(cores=16)])))
+    figure = gs.plot.gantt(verified(crowd(jobs=10), gs.Cluster(nodes=[NodeType(cores=16)])))
     assert figure is not None
 
 
