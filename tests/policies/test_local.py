@@ -66,6 +66,7 @@ def policies(draw: st.DrawFn) -> LocalPolicy:
         backfilling=backfilling,
         reservations=draw(st.integers(1, 4)) if reserving else 1,
         backfill_order=draw(st.sampled_from(["queue", *STATIC_ORDERS])) if sorting else "queue",
+        prediction=draw(st.sampled_from(["estimate", "estimate", "double", "actual"])),
     )
 
 
@@ -80,17 +81,15 @@ def test_every_point_of_the_policy_space_equals_the_oracle(
     workload: tuple[list[naive.Job], int], policy: LocalPolicy, overrun: OverrunName, passes: PassName
 ) -> None:
     jobs, processors = workload
-    expected = naive.simulate(
-        jobs,
-        processors,
-        order=NAIVE.get(policy.order, policy.order),
-        backfilling=policy.backfilling,
-        reservations=policy.reservations,
-        backfill_order=str(policy.backfill_order),
-        overrun=overrun,
-        passes=passes,
+    point = naive.Policy(
+        NAIVE.get(policy.order, policy.order),
+        policy.backfilling,
+        policy.reservations,
+        str(policy.backfill_order),
     )
-    assert engine.simulate(jobs, processors, policy, overrun, passes) == expected
+    options = {"overrun": overrun, "passes": passes, "prediction": policy.prediction}
+    expected = naive.CountedProcessors(jobs, processors, point, **options).simulate()
+    assert engine.simulate(jobs, processors, policy, overrun, passes) == expected.first_start
 
 
 def crowd(number: int, processors: int, seed: int) -> list[naive.Job]:
@@ -154,26 +153,6 @@ def test_corrections_are_counted() -> None:
 def test_impossible_policies_are_refused(parts: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         LocalPolicy(name="odd", **parts)  # type: ignore[arg-type]
-
-
-def test_predictions_take_the_place_of_estimates() -> None:
-    rng = np.random.default_rng(2)
-    jobs = np.empty(60, JOB)
-    jobs["submit"] = np.sort(rng.integers(0, 900, 60))
-    jobs["run"], jobs["processors"] = rng.integers(0, 200, 60), rng.integers(1, 9, 60)
-    jobs["estimate"] = jobs["run"] + rng.integers(1, 300, 60)
-    cases: list[tuple[PredictionName, Any]] = [
-        ("actual", np.maximum(jobs["run"], 1)),
-        ("double", 2 * jobs["estimate"]),
-    ]
-    for prediction, known in cases:
-        for part in ({}, {"order": "shortest"}, {"backfill_order": "shortest"}, {"reservations": 3}):
-            parts: dict[str, Any] = {"backfilling": "easy", **part}
-            told = jobs.copy()
-            told["estimate"] = known
-            expected = schedule(told, 8, LocalPolicy(**parts))[0]
-            assert (schedule(jobs, 8, LocalPolicy(prediction=prediction, **parts))[0] == expected).all()
-            assert (jobs["estimate"] != known).any()
 
 
 def test_policies_say_what_they_predict_and_the_others_do_not() -> None:

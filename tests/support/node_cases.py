@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 import gridsched as gs
-from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
+from gridsched.nodes import Limit, NodeType, Partition
 from gridsched.policies.local import LocalPolicy
 from gridsched.workloads.dependencies import dependency_table
 from tests.oracles import nodes as oracle
 from tests.oracles.grid import AskedJob, SiteDescription
 from tests.oracles.users import NEVER
 from tests.support.fields import assert_fields
-from tests.support.nodes import oracle_events
+from tests.support.nodes import oracle_events, some_events
 
 MIB = 1024
 
@@ -121,23 +121,6 @@ def _dependencies(draw: random.Random, jobs: int) -> list[tuple[int, int, str, i
     return found
 
 
-def _events(draw: random.Random, names: list[str]) -> list[NodeEvent]:
-    found: list[NodeEvent] = []
-    for _ in range(draw.randint(0, 3)):
-        node, time = names[draw.randrange(len(names))], draw.randint(0, 50)
-        kind: Any = draw.choice(["down", "down", "drain", "maintenance"])
-        if kind == "maintenance":
-            start = time + draw.randint(0, 20)
-            window = {"start": start, "end": start + draw.randint(1, 15)}
-            found.append(NodeEvent(time=time, node=node, kind=kind, **window))
-            continue
-        back: Any = {"down": "up", "drain": "resume"}[kind]
-        found.append(NodeEvent(time=time, node=node, kind=kind))
-        if draw.random() < 0.8:
-            found.append(NodeEvent(time=time + draw.randint(1, 20), node=node, kind=back))
-    return found
-
-
 def _policy(draw: random.Random, order: str, predicting: bool, backfilling: str) -> dict[str, Any]:
     if predicting and not backfilling and draw.random() < 0.5:
         return {
@@ -193,7 +176,7 @@ def _site(
         for _ in range(draw.randint(1, 5))
     ]
     names = [f"n{k}x0" for k in range(len(kinds))]
-    events = _events(draw, names) if "failures" in wanted else []
+    events = some_events(draw, names) if "failures" in wanted else []
     known = oracle_events(events, names)
     allowed = [set(range(len(kinds)))]
     partitions = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -60,6 +61,24 @@ def some_jobs(rng: np.random.Generator, jobs: int, *, gpus: bool = True, **colum
     )
 
 
+def some_events(draw: random.Random, names: Sequence[str], first: int = 0) -> list[NodeEvent]:
+    """What happens to nodes about a time; many at few times, and now and then to all at once."""
+    found: list[NodeEvent] = []
+    for _ in range(draw.choice([0, 1, 1, 2, 3, 6])):
+        node = draw.choice([*names, *names, *names, "*"])
+        time, length = max(first - 10, 0) + draw.randint(0, 70), draw.choice([0, 1, 3, 8, 20, 60])
+        kind: Any = draw.choice(["down", "down", "maintenance", "maintenance", "drain"])
+        if kind == "maintenance":
+            start = time + draw.choice([0, 0, 1, 7, 30])
+            found.append(NodeEvent(time=time, node=node, kind=kind, start=start, end=start + length + 1))
+            continue
+        back: Any = {"down": "up", "drain": "resume"}[kind]
+        found.append(NodeEvent(time=time, node=node, kind=kind))
+        if draw.randint(0, 5):
+            found.append(NodeEvent(time=time + length, node=node, kind=back))
+    return found
+
+
 def some_cluster(rng: np.random.Generator, *, gpus: bool = True, events: bool = True) -> gs.Cluster:
     """Five nodes of two kinds, in overlapping partitions, some of which are out for some time."""
     nodes = [
@@ -93,10 +112,12 @@ def oracle_events(events: Iterable[NodeEvent], nodes: list[str]) -> list[oracle.
     return [
         oracle.Event(
             event.time,
-            nodes.index(event.node),
+            n,
             "window" if event.kind == "maintenance" else event.kind,
             event.start,
             event.end,
         )
         for event in events
+        for n, node in enumerate(nodes)
+        if event.node in (node, "*")
     ]

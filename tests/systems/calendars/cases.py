@@ -9,20 +9,19 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gridsched.engine import job_lifecycle
-from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
-from gridsched.engine.records import FOREVER
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.kernels import bookings
 from gridsched.systems.calendars.kernels.bookings import REQUEST, ManagerTree
 from gridsched.systems.calendars.planning import CalendarSchedule, Interruptions, schedule_calendars
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan, clusters_of
-from gridsched.systems.job_outcomes import dependents_of, outages_of
-from gridsched.workloads.dependencies import DEPENDENCY
-from tests.oracles.calendars import NONE, Job, Simulation
+from gridsched.systems.job_outcomes import outages_of
+from tests.oracles.calendars import NONE, Job, Simulation, submissions_of
+from tests.oracles.users import NEVER
+from tests.support.engine import lifecycles
 from tests.support.fields import assert_fields
-from tests.support.strategies import node_events
+from tests.support.strategies import lives, node_events
 
 TENS = Calendars(slots=SlotPlan(levels=[(None, 10)]))
 """Slots of 10 s only."""
@@ -68,28 +67,17 @@ def records(jobs: list[Job]) -> NDArray[Any]:
     return table
 
 
-def lifecycles_of_jobs(jobs: list[Job], reach: int) -> job_lifecycle.Lifecycles:
-    """Lifecycles that have not begun."""
-    table = np.array(
-        [(j, on, int(kind), delay) for j, job in enumerate(jobs) for on, kind, delay in job.needs], DEPENDENCY
-    )
-    rows = np.zeros(len(jobs), LIFE)
-    for row, job in zip(rows, jobs, strict=True):
-        row["submit"], row["failed"], row["unmet"] = job.submit_time, job.failed, 1 + len(job.needs)
-        row["gives_up"] = FOREVER if job.gives_up == NONE else job.gives_up
-        row["fate"] = int(Fate.REJECTED if job.processors > reach else Fate.COMPLETED)
-    return job_lifecycle.allocate(rows, *dependents_of(table, len(rows)))
-
-
 def interruptions_of(jobs: list[Job], root: Manager | Cluster) -> Interruptions | None:
     """Lifecycles of the jobs, and outages of the clusters, if there are any."""
     clusters = clusters_of(root)
     if not any(cluster.events for cluster in clusters) and all(
-        (job.gives_up, job.failed, job.needs) == (NONE, False, ()) for job in jobs
+        (job.gives_up, job.failed, job.needs) == (NEVER, False, ()) for job in jobs
     ):
         return None
+    reach = sum(cluster.processors for cluster in clusters)
+    large = [j for j, job in enumerate(jobs) if job.processors > reach]
     return Interruptions(
-        lifecycles=lambda: lifecycles_of_jobs(jobs, sum(cluster.processors for cluster in clusters)),
+        lifecycles=lambda: lifecycles(submissions_of(jobs), large),
         outages=outages_of(clusters),
         clusters=clusters,
     )
@@ -124,9 +112,10 @@ def check_against_oracle(problem: Problem) -> None:
     assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
     assert_fields(done.counts, **{name: oracle.counts[name] for name in COMPARED})
     if interruptions_of(jobs, root) is not None:
-        assert_fields(done.jobs, fate=oracle.fate, killed=oracle.killed, broken=oracle.broken)
+        assert [Fate(fate).name.lower().replace("_", " ") for fate in done.jobs["fate"]] == oracle.fate
+        assert_fields(done.jobs, killed=oracle.killed, broken=oracle.broken)
         assert done.counts["outage_displaced"] == oracle.counts["outage_displaced"]
-        completed = [j for j, fate in enumerate(oracle.fate) if fate == Fate.COMPLETED]
+        completed = [j for j, fate in enumerate(oracle.fate) if fate == "completed"]
         assert done.jobs["run_time"][completed].tolist() == [oracle.useful[j] for j in completed]
 
 
@@ -253,25 +242,6 @@ def with_clusters(item: Manager | Cluster, clusters: list[Cluster]) -> Manager |
 
 
 @st.composite
-def with_lifecycles(draw: st.DrawFn, jobs: list[Job]) -> list[Job]:
-    """The jobs with users who give up, and dependencies."""
-    wants, needs = draw(st.booleans()), draw(st.booleans())
-    found = []
-    for j, job in enumerate(jobs):
-        gives_up = NONE
-        if wants and draw(st.booleans()):
-            gives_up = job.submit_time + draw(st.sampled_from([0, 1, 5, 12, 30]))
-        on: list[tuple[int, Dependency, int]] = []
-        if needs and j and draw(st.integers(0, 2)) == 0:
-            for _ in range(draw(st.integers(1, 2))):
-                delay = draw(st.sampled_from([0, 0, 3]))
-                on.append((draw(st.integers(0, j - 1)), draw(st.sampled_from(list(Dependency))), delay))
-        failed = needs and draw(st.integers(0, 4)) == 0
-        found.append(job._replace(gives_up=gives_up, needs=tuple(on), failed=failed))
-    return found
-
-
-@st.composite
 def problems(draw: st.DrawFn, *, depth: int = 2, accurate: bool = False, failing: bool = False) -> Problem:
     """Jobs on a tree of clusters; where it is `failing` they have lifecycles, and clusters have events."""
     options = draw(calendar_options())
@@ -280,7 +250,11 @@ def problems(draw: st.DrawFn, *, depth: int = 2, accurate: bool = False, failing
     jobs = draw(streams([each.processors for each in clusters], options.slots.fundamental, accurate=accurate))
     refusals = draw(st.lists(st.booleans(), max_size=8)) if draw(st.integers(0, 3)) == 0 else []
     if failing:
-        jobs = draw(with_lifecycles(jobs))
+        told = draw(lives([job.submit_time for job in jobs]))
+        jobs = [
+            job._replace(gives_up=life.gives_up, failed=life.failed, needs=life.after)
+            for job, life in zip(jobs, told, strict=True)
+        ]
         first = jobs[0].submit_time if jobs else 0
         root = with_clusters(root, [draw(with_events(cluster, first)) for cluster in clusters])
     return Problem(jobs, root, options, refusals, draw(st.integers(0, 2**31)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine.job_lifecycle import Dependency, Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
@@ -19,6 +19,7 @@ from gridsched.systems.calendars.tree import Manager, SlotPlan, clusters_of
 from gridsched.verification import verify
 from gridsched.workloads.dependencies import dependency_table
 from tests.oracles.calendars import Job
+from tests.oracles.users import NEVER
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of
@@ -41,13 +42,9 @@ def test_every_run_passes_the_verifier(failing: bool, data: st.DataObject) -> No
         status=[0 if job.failed else 1 for job in jobs],
         home=[job.home for job in jobs],
         reserved_start=[job.reserved if job.processors <= reach else -1 for job in jobs],
-        gives_up_time=[job.gives_up for job in jobs],
+        gives_up_time=[-1 if job.gives_up == NEVER else job.gives_up for job in jobs],
         dependencies=dependency_table(
-            [
-                (j, on, kind.name.lower().replace("_", ""), delay)
-                for j, job in enumerate(jobs)
-                for on, kind, delay in job.needs
-            ]
+            [(j, on, kind, delay) for j, job in enumerate(jobs) for on, kind, delay in job.needs]
         ),
     )
     done = simulate(workload, clusters_of(root), replace(options, managers=root), times="unit", seed=seed)
@@ -78,7 +75,7 @@ KILLING = replace(TENS, overrun="kill")
 COARSE = Calendars(slots=SlotPlan(levels=[(1, 10), (None, 40)]), low_water=0)
 
 
-def after(on: int, kind: Dependency, delay: int = 0) -> dict[str, Any]:
+def after(on: int, kind: str, delay: int = 0) -> dict[str, Any]:
     return {"needs": ((on, kind, delay),)}
 
 
@@ -228,10 +225,10 @@ WORKED: dict[str, tuple[list[Job], Manager | Cluster, Calendars, dict[str, Any]]
     "jobs make their requests when they are eligible": (
         [
             Job(0, 12, 30, 4),
-            Job(1, 10, 10, 4, **after(0, Dependency.AFTER_OK, 5)),
+            Job(1, 10, 10, 4, **after(0, "afterok", 5)),
             Job(14, 10, 10, 4),
-            Job(15, 10, 10, 4, **after(0, Dependency.AFTER_NOT_OK)),
-            Job(15, 10, 10, 1, reserved=20, **after(1, Dependency.AFTER_ANY)),
+            Job(15, 10, 10, 4, **after(0, "afternotok")),
+            Job(15, 10, 10, 1, reserved=20, **after(1, "afterany")),
         ],
         FOUR,
         TENS,
@@ -245,8 +242,8 @@ WORKED: dict[str, tuple[list[Job], Manager | Cluster, Calendars, dict[str, Any]]
         [
             Job(0, 35, 10, 4),
             Job(0, 10, 10, 4, reserved=10),
-            Job(0, 5, 5, 1, **after(0, Dependency.AFTER_OK)),
-            Job(0, 5, 5, 1, **after(0, Dependency.AFTER_NOT_OK)),
+            Job(0, 5, 5, 1, **after(0, "afterok")),
+            Job(0, 5, 5, 1, **after(0, "afternotok")),
         ],
         FOUR,
         KILLING,

@@ -31,6 +31,7 @@ from tests.oracles.local import Policy
 from tests.oracles.users import NEVER, Submission
 from tests.support.engine import KINDS, lifecycles
 from tests.support.nodes import workload_of
+from tests.support.strategies import lives as lives_of
 from tests.support.strategies import node_events
 
 STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finished", "rejected", "gone")
@@ -308,7 +309,7 @@ def cases(
         draw(dynamic_options()),
         draw(st.sampled_from(["doubling", "increments"])),
         draw(st.sampled_from(["fcfs", "easy"]) | st.sampled_from([*NAIVE_POLICIES, *COMPOSED])),
-        [draw(lives_of(jobs, j)) for j in range(len(jobs))] if lives else (),
+        draw(lives_of([job.submit_time for job in jobs])) if lives else (),
     )
 
 
@@ -326,16 +327,6 @@ def failing(draw: st.DrawFn, cluster: Cluster) -> Cluster:
         checkpoint_interval=draw(st.sampled_from([0, 0, 1, 3, 7])),
         checkpoint_cost=draw(st.sampled_from([0, 1, 2])),
     )
-
-
-@st.composite
-def lives_of(draw: st.DrawFn, jobs: list[DynamicJob], j: int) -> Submission:
-    """When the user of a job gives up, whether it fails, and which jobs it waits for."""
-    gives_up = draw(st.sampled_from([NEVER, NEVER, jobs[j].submit_time + draw(st.integers(-2, 20))]))
-    others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if j else []
-    delays, kinds = st.sampled_from([0, 0, 3]), st.sampled_from(list(KINDS))
-    needs = [(on, draw(kinds), draw(delays)) for on in others] if draw(st.booleans()) else []
-    return Submission(0, max(gives_up, 0), draw(st.integers(0, 4)) == 4, tuple(needs))
 
 
 # --- runs -----------------------------------------------------------------------------------------
