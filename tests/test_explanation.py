@@ -16,16 +16,17 @@ from gridsched.explanation import Explanation, expected_end, explain, reservatio
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
-from gridsched.workloads.dependencies import KINDS, dependency_table
+from gridsched.workloads.dependencies import dependency_table
 from tests.oracles import nodes as oracle
 from tests.oracles import orders
 from tests.oracles.conformance import read_plain
+from tests.oracles.grid import Grid
 from tests.oracles.local import POLICIES as NAMED
 from tests.oracles.local import CountedProcessors, Job
-from tests.oracles.users import NEVER
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
-from tests.support.nodes import jobs_of, oracle_events, some_cluster, some_jobs
+from tests.support.node_cases import CAPABILITIES, Case, some_case
+from tests.support.nodes import jobs_of, workload_of
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
 NAMES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
@@ -33,10 +34,7 @@ MACHINE = 8
 
 
 def simulated(jobs: list[Job], processors: int, policy: str, overrun: str = "doubling") -> Any:
-    columns = np.array(jobs, np.int64).reshape(-1, 4).T
-    names = ("submit_time", "run_time", "requested_time", "requested_processors")
-    workload = jobs_of(**dict(zip(names, columns, strict=True)))
-    return simulate(workload, gs.Cluster(processors=processors), policy, overrun=overrun)  # type: ignore[arg-type]
+    return simulate(workload_of(jobs), gs.Cluster(processors=processors), policy, overrun=overrun)  # type: ignore[arg-type]
 
 
 def told(jobs: list[Job], processors: int, policy: str, job: int, overrun: str = "doubling") -> Explanation:
@@ -584,6 +582,8 @@ class WatchedNodes(oracle.Simulation):
             "gpus": ("gpus", "share"),
         }
         short = []
+        if not job.whole:
+            del alone["nodes"]
         for name, fields in alone.items():
             self.jobs[j] = replace(job, **{**nothing, **{each: getattr(job, each) for each in fields}})
             if not self.fits(j, self.now):
@@ -591,113 +591,31 @@ class WatchedNodes(oracle.Simulation):
         return ("nodes",) if "nodes" in short else tuple(short) or ("together",)
 
 
-def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle.Policy) -> WatchedNodes:
-    """The plain simulator of a run, from what its jobs ask for."""
-    v = {str(name): run[name].values for name in run.variables}
-    after: list[list[tuple[int, str, int]]] = [[] for _ in range(len(jobs))]
-    if jobs.dependencies is not None:
-        names = {number: name for name, number in KINDS.items()}
-        for job, on, kind, delay in jobs.dependencies[["job", "on", "kind", "delay"]].tolist():
-            after[job].append((on, names[kind], delay))
-    asked = ("units", "cores", "memory", "gpus", "share", "most", "where")
-    listed = [
-        oracle.Job(
-            int(v["submit_time"][j]),
-            int(v["run_time"][j]),
-            int(v["estimate"][j]),
-            **{name: int(v[f"asked_{name}"][j]) for name in asked},
-            whole=bool(v["asked_whole"][j]),
-            gives_up=NEVER if v["gives_up_time"][j] < 0 else int(v["gives_up_time"][j]),
-            failed=jobs.status[j] in (0, 5),
-            after=after[j],
-            groups=[int(group) for group in v["limited"][j] if group >= 0] if "limited" in v else [],
-        )
-        for j in range(len(jobs))
-    ]
-    nodes = zip(v["node_cores"], v["node_memory"], v["node_gpus"], strict=True)
-    limits = [
-        oracle.Limit(*(NEVER if each[k] < 0 else int(each[k]) for each in columns))
-        for columns in ([v[f"limit_{name}"] for name in ("jobs", "cores", "seconds")],)
-        for k in range(len(columns[0]))
-    ]
-    watched = WatchedNodes(
-        [oracle.Node(*(int(each) for each in node)) for node in nodes],
-        listed,
-        policy,
-        allowed=[set(np.flatnonzero(row).tolist()) for row in v["node_reach"]],
-        events=oracle_events(cluster.events, v["node_name"].tolist()),
-        limits=limits,
-    )
-    for j in np.flatnonzero(v["fate"] == REJECTED).tolist():
-        watched.users.fate[j] = "rejected"
-    watched.seen = {}
-    watched.simulate()
-    return watched
+def watched(case: Case) -> WatchedNodes:
+    """The plain simulator of a case of one cluster, which has run."""
+    (site,) = case.sites
+    jobs = [replace(each.job, **each.asked[0]) for each in case.jobs]
+    known: dict[str, Any] = {"allowed": site.allowed, "events": site.events, "limits": site.limits}
+    made, grid = WatchedNodes(site.nodes, jobs, site.policy, **known), Grid(case.jobs, case.sites)
+    made.users.fate |= {j: "rejected" for j in range(len(jobs)) if not grid.fits(j, 0)}
+    made.seen = {}
+    return made.simulate()
 
 
-def drawn(seed: int) -> tuple[gs.Workload, gs.Cluster]:
-    rng = np.random.default_rng(seed)
-    jobs = some_jobs(rng, 25, status=rng.choice([0, 1, 1, 5], 25))
-    rows = [
-        (job, int(rng.integers(job)), str(rng.choice([*KINDS])), int(rng.integers(0, 4)))
-        for job in range(1, 25)
-        if rng.random() < 0.25
-    ]
-    gives_up = np.where(rng.random(25) < 0.3, jobs.submit_time + rng.integers(0, 40, 25), -1)
-    array = rng.integers(-1, 2, 25)
-    jobs = replace(
-        jobs,
-        dependencies=dependency_table(rows),
-        gives_up_time=gives_up,
-        array=array,
-        array_limit=np.where(array >= 0, 2, -1),
-    )
-    cluster = some_cluster(rng)
-    options: dict[str, Any] = {
-        "requeue": rng.choice(["place", "end", "lost"]).item(),
-        "checkpoint_interval": int(rng.choice([0, 8])),
-        "checkpoint_cost": int(rng.integers(0, 3)),
-        "limits": [*cluster.limits, Limit(by="user", of=2, processor_minutes=9)],
-        "placement": "first_fit",
-    }
-    if seed % 4 == 0:
-        options["node_exclusive"] = True
-    return jobs, replace(cluster, processors=0, **options)
-
-
-POLICIES = [
-    gs.LocalPolicy(name="fcfs", backfilling="none"),
-    gs.LocalPolicy(name="shortest", order="shortest", backfilling="first_fit"),
-    gs.LocalPolicy(name="easy", backfilling="easy"),
-    gs.LocalPolicy(name="expansion", order="lxf", backfilling="easy"),
-    gs.LocalPolicy(name="conservative", backfilling="conservative"),
-]
-
-
-@pytest.mark.random_cases(10)
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy.name))
-def test_reasons_are_those_that_the_plain_simulator_sees(policy: gs.LocalPolicy, seed: int) -> None:
-    jobs, cluster = drawn(seed)
-    run = gs.simulate(jobs, cluster, policy)
+@pytest.mark.random_cases(50)
+def test_reasons_are_those_that_the_plain_simulator_sees(seed: int) -> None:
+    case = some_case(seed, CAPABILITIES[:-1], most_clusters=1, jobs=(10, 30))
+    run = gs.simulate(case.workload, case.platform, "local", overrun=case.overrun)
     gs.verify(run)
-    plain = oracle.Policy(
-        order=str(policy.order),
-        backfilling=policy.backfilling,
-        requeue=cluster.requeue,
-        interval=cluster.checkpoint_interval,
-        cost=cluster.checkpoint_cost,
-    )
-    watched = twin(run, cluster, jobs, plain)
-    assert run["start_time"].values.tolist() == watched.first_start
-    for job in range(len(jobs)):
-        if run["fate"].values[job] == REJECTED:
-            continue
-        found = gs.explain(run, job, policy)
+    seen = watched(case)
+    assert run["start_time"].values.tolist() == seen.first_start
+    for job in np.flatnonzero(run["fate"].values != REJECTED).tolist():
+        found = gs.explain(run, job, case.platform.policies[0])
         assert not found.counted
         starts = run["segment_start"].values[run["segment_job"].values == job]
         assert found.starts == tuple(sorted(starts.tolist()))
         in_queue = [phase for phase in found.phases if phase.reasons != ("dependency",)]
-        for now, (reasons, ahead) in watched.seen.get(job, {}).items():
+        for now, (reasons, ahead) in seen.seen.get(job, {}).items():
             if now >= int(run["segment_end"].values.max(initial=0)):
                 continue
             (phase,) = [each for each in in_queue if each.start <= now < each.end]
@@ -706,5 +624,4 @@ def test_reasons_are_those_that_the_plain_simulator_sees(policy: gs.LocalPolicy,
                 assert phase.ahead == ahead, (seed, job, now)
         # nobody waits in phases who does not wait in the plain simulator
         for phase in in_queue:
-            inside = [now for now in watched.seen[job] if now <= phase.start]
-            assert inside, (seed, job, phase)
+            assert any(now <= phase.start for now in seen.seen[job]), (seed, job, phase)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from gridsched.systems.slurm.conf import read_configuration
 from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.traces import read_nodes
 from tests.conftest import REPOSITORY
+from tests.support.mistakes import mutated
 from tests.systems.slurm.test_conf import CONF, DUMP, QUALITIES
 
 PIECES = (
@@ -27,37 +27,6 @@ PIECES = (
     *(b"", b"=", b"|", b",,", b"[", b"n[1-", b"n[9-1]", b"{", b": ", b"- ", b"null", b"[]", b'"', b"#"),
     *(b"\x00", b"\xff\xfe", b"\r", b"\\\n", b"DEFAULT", b"ALL", b"&a *a", b"!!python/none"),
 )
-
-
-def _without_line(lines: list[bytes], draw: random.Random) -> None:
-    lines.pop(draw.randrange(len(lines)))
-
-
-def _line_twice(lines: list[bytes], draw: random.Random) -> None:
-    lines.insert(draw.randrange(len(lines)), draw.choice(lines))
-
-
-def _long_line(lines: list[bytes], draw: random.Random) -> None:
-    lines[draw.randrange(len(lines))] *= 50
-
-
-def mutated(content: bytes, draw: random.Random) -> bytes:
-    """Content with one to three mistakes: a byte, a word, a line, or the end that is missing."""
-    for _ in range(draw.choice([1, 1, 2, 3])):
-        kind, place = draw.randrange(7), draw.randrange(len(content) + 1)
-        if kind == 0:
-            content = content[:place] + bytes([draw.randrange(256)]) + content[place + 1 :]
-        elif kind == 1:
-            content = content[:place]
-        elif kind in (2, 3):
-            words = [match.span() for match in re.finditer(rb"[^\s=,:|\[\]{}]+", content)]
-            first, end = draw.choice(words) if words else (0, 0)
-            content = content[:first] + draw.choice(PIECES) + content[end:]
-        else:
-            lines = content.split(b"\n")
-            (_without_line, _line_twice, _long_line)[kind - 4](lines, draw)
-            content = b"\n".join(lines)
-    return content
 
 
 QUEUE = b"job,state,elapsed,processors,time_limit,user\n1,R,10,4,60,ada\n2,PD,0:00,1,1-0:00:00,bob\n"
@@ -124,7 +93,7 @@ def test_a_file_with_mistakes_is_read_or_refused(
     read(path)
     draw, refused = random.Random(f"{name} {seed}"), []
     for _ in range(count):
-        path.write_bytes(mutated(content, draw))
+        path.write_bytes(mutated(content, draw, PIECES))
         try:
             read(path)
         except GridschedError as error:

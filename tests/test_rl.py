@@ -19,7 +19,6 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import FlattenObservation
 
-import gridsched as gs
 from gridsched import rl
 from gridsched.engine.committed import FEATURES, LONGEST_WAIT
 from gridsched.errors import GridschedError
@@ -30,7 +29,7 @@ from gridsched.sequences import SequenceBackfilling
 from gridsched.traces import read_swf
 from tests.oracles.committed import Choice, Job, choices
 from tests.support.errors import refused
-from tests.support.nodes import jobs_of
+from tests.support.nodes import workload_of
 
 PROCESSORS = 6
 LENGTH = 12
@@ -46,11 +45,6 @@ def drawn_jobs(seed: int, count: int = 40) -> list[Job]:
         Job(submit, run, max(1, run + rng.choice([0, 0, 3, -2])), rng.randint(1, PROCESSORS))
         for submit, run in zip(submits, runs, strict=True)
     ]
-
-
-def workload_of(jobs: list[Job]) -> gs.Workload:
-    submit, run, estimate, processors = zip(*jobs, strict=True)
-    return jobs_of(submit_time=submit, run_time=run, requested_time=estimate, requested_processors=processors)
 
 
 def given(seed: int, **changes: Any) -> dict[str, Any]:

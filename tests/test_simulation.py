@@ -21,10 +21,8 @@ import gridsched as gs
 from gridsched import results
 from gridsched.errors import ConfigurationError, GridschedError, WorkloadError
 from gridsched.platform import Platform, ResourceChange
-from gridsched.policies.local import POLICIES, Conventions
+from gridsched.policies.local import POLICIES
 from gridsched.submission import AlignName
-from gridsched.systems.base import CAPABILITIES
-from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.registry import SYSTEMS, names, system_of
 from gridsched.traces import merge_workloads
 from tests.oracles import local as naive
@@ -445,35 +443,6 @@ def test_a_cluster_may_be_without_users(name: str) -> None:
     assert (run["home_cluster"] == 1).all()
 
 
-def needs() -> dict[str, tuple[Platform, dict[str, Any]]]:
-    """Platform and conventions that need each of some capabilities."""
-    whole = gs.Cluster(processors=8, processors_per_node=4, node_exclusive=True, name="north")
-    return {
-        "speed": (Platform([NORTH, replace(SOUTH, speed=2.0)]), {}),
-        "whole nodes": (Platform([whole, SOUTH]), {}),
-        "overrun": (Platform(PAIR), {"overrun": "increments"}),
-        "passes": (Platform(PAIR), {"passes": "event"}),
-        "membership": (Platform(PAIR, membership={"north": [Stay()], "south": [Stay(end=1500)]}), {}),
-        "changes": (Platform(PAIR, changes=[ResourceChange(1500, "south", 4)]), {}),
-    }
-
-
-@pytest.mark.parametrize("capability", needs())
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_scheduler_cannot_do_is_refused_with_the_reason(name: str, capability: str) -> None:
-    platform, conventions = needs()[capability]
-    scheduler = names()[name]()
-    if capability not in scheduler.cannot:
-        if capability in ("speed", "overrun", "passes"):
-            assert not scheduler.incompatibility(platform, Conventions(**conventions))
-        run = gs.simulate(CROWDS, platform, name, **conventions)
-        gs.verify(run)
-        return
-    reason = f"{CAPABILITIES[capability]}: {scheduler.cannot[capability]}"
-    with refused(f"{scheduler.label} cannot schedule this: ", reason):
-        gs.simulate(CROWDS, platform, name, **conventions)
-
-
 def test_all_that_is_missing_is_said_at_once() -> None:
     changing = Platform(PAIR, changes=[ResourceChange(1500, "south", 4)])
     with refused("passes by instant or by event: ", "; processors that are added"):
@@ -805,22 +774,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             results.read(tmp_path / name)
 
 
-def test_damage_inside_the_data_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "run.nc"
-    submit = np.cumsum(np.random.default_rng(1).integers(0, 10**6, 20_000)).tolist()
-    ones = [1] * len(submit)
-    jobs = workload(
-        submit_time=submit, run_time=ones, requested_processors=ones, requested_time=ones, user=ones
-    )
-    results.write(gs.simulate(jobs), path)
-    damaged = bytearray(path.read_bytes())
-    middle = len(damaged) // 2
-    damaged[middle : middle + 1000] = bytes(1000)
-    path.write_bytes(damaged)
-    with pytest.raises(GridschedError, match="not a readable netCDF file"):
-        results.read(path)
-
-
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "run.nc"
     run = gs.simulate(workload())
@@ -848,12 +801,6 @@ def test_writing_where_there_is_no_place(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
 
 
-def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
-    for name in ("a.nc", "b.nc"):
-        results.write(results.stack_runs(_runs(), list("abc")), tmp_path / name)
-    assert results.read(tmp_path / "a.nc").identical(results.read(tmp_path / "b.nc"))
-
-
 # --- a real log -----------------------------------------------------------------------------------
 
 
@@ -874,10 +821,3 @@ def test_every_policy_on_the_kth_log(archive_mirror: Path, tmp_path: Path) -> No
     back = results.read(tmp_path / "runs.nc")
     for index, run in enumerate(runs.values()):
         assert_stacked(back, index, run)
-
-
-def test_a_log_survives_a_file_whole(archive_mirror: Path, tmp_path: Path) -> None:
-    log = gs.read_swf(archive_mirror / "lublin_256-synthetic.swf.gz")
-    results.write(results.workload_dataset(log, gs.Cluster(processors=256, name=log.name)), tmp_path / "x.nc")
-    back, _ = results.workload_from_dataset(results.read(tmp_path / "x.nc"))
-    assert back.equals(log)

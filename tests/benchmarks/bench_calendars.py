@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan
 from gridsched.traces import clean, read_swf, select_window
 from gridsched.workloads import Workload
-from tests.benchmarks.measure import best_times
+from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
 
 FINE = SlotPlan(levels=[(None, 40)])
@@ -30,24 +29,19 @@ MAX_SECONDS_GRID = 1.0
 MAX_NANOSECONDS_SLOT = 5.0
 
 
-@cache
-def log(path: Path) -> Workload:
-    return clean(read_swf(path))
-
-
 @pytest.mark.parametrize("slots", [FINE, COARSE], ids=["fine", "coarse"])
 @pytest.mark.parametrize("estimates", ["actual", "requested"])
-def test_a_month(slots: SlotPlan, estimates: EstimateName, archive_mirror: Path, table: Table) -> None:
-    month = select_window(log(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"), month="1996-11")
+def test_a_month(slots: SlotPlan, estimates: EstimateName, kth: Workload, table: Table) -> None:
+    month = select_window(kth, month="1996-11")
     cluster, options = Cluster(processors=100), Calendars(slots=slots)
-    (best,) = best_times([lambda: simulate([month], cluster, options, estimates=estimates)])
+    best = best_time(lambda: simulate([month], cluster, options, estimates=estimates))
     what = f"calendar {slots}, KTH November 1996, {estimates} run times"
-    table.add_target(what, f"{best:.3f} s", value=best, at_most=MAX_SECONDS_MONTH, unit=" s")
+    table.add(what, best, "s", digits=3, at_most=MAX_SECONDS_MONTH)
 
 
 @pytest.mark.parametrize("period", [0, 600])
 def test_ten_clusters(period: int, archive_mirror: Path, table: Table) -> None:
-    whole = log(archive_mirror / "CTC-SP2-1996-3.1-cln.swf.gz")
+    whole = clean(read_swf(archive_mirror / "CTC-SP2-1996-3.1-cln.swf.gz"))
     windows = [select_window(whole, interval=(31 * DAY * k, (31 * k + 8) * DAY)) for k in range(10)]
     clusters = [Cluster(name=f"c{k}", processors=336) for k in range(10)]
     leaves = [
@@ -56,9 +50,9 @@ def test_ten_clusters(period: int, archive_mirror: Path, table: Table) -> None:
     ]
     root = Manager(name="grid", children=leaves, period=period)
     options = Calendars(slots=COARSE, managers=root)
-    (best,) = best_times([lambda: simulate(windows, clusters, options, estimates="actual")])
+    best = best_time(lambda: simulate(windows, clusters, options, estimates="actual"))
     what = f"calendars of ten clusters, CTC, 17,637 jobs, updates every {period} s"
-    table.add_target(what, f"{best:.3f} s", value=best, at_most=MAX_SECONDS_GRID, unit=" s")
+    table.add(what, best, "s", digits=3, at_most=MAX_SECONDS_GRID)
 
 
 def test_a_hundred_thousand_slots(table: Table) -> None:
@@ -72,9 +66,8 @@ def test_a_hundred_thousand_slots(table: Table) -> None:
     cluster, options = Cluster(processors=100), Calendars(slots=FINE)
     done = schedule_calendars(jobs, cluster, options)
     slots, touched = done.counts["slots_max"], done.counts["slots_touched"]
-    (best,) = best_times([lambda: schedule_calendars(jobs, cluster, options)])
-    each = 1e9 * best / touched
+    best = best_time(lambda: schedule_calendars(jobs, cluster, options))
     what = (
         f"calendar that grows to {slots:,} slots, {len(jobs):,} jobs in {best:.3f} s, time of a slot touched"
     )
-    table.add_target(what, f"{each:.1f} ns", value=each, at_most=MAX_NANOSECONDS_SLOT, unit=" ns")
+    table.add(what, 1e9 * best / touched, "ns", digits=1, at_most=MAX_NANOSECONDS_SLOT)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,9 @@ from gridsched.systems.dynamic_grid.graphs import GraphName, grid_graph
 from gridsched.systems.dynamic_grid.membership import draw_membership
 from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
+from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
+from tests.benchmarks.workload import arrivals
 
 JOBS = 200_000
 ROUNDS = 3
@@ -36,9 +37,8 @@ def jobs_of(sizes: tuple[int, ...], load: float) -> tuple[NDArray[Any], NDArray[
     jobs["processors"] = np.exp2(random.uniform(0, np.log2(np.array(sizes)[homes]))).astype(np.int64)
     jobs["run"] = np.clip(random.lognormal(np.log(900), 1.8, JOBS), 1, 48 * 3600)
     jobs["estimate"] = jobs["run"] * random.uniform(1, 5, JOBS) + 1
-    work = float((jobs["run"] * jobs["processors"]).sum())
-    gaps = random.exponential(size=JOBS)
-    jobs["submit"] = np.cumsum(gaps * (work / gaps.sum() / (load * sum(sizes))))
+    work = (jobs["run"] * jobs["processors"]).sum()
+    jobs["submit"] = arrivals(random, JOBS, work, load * sum(sizes))
     return jobs, np.where(random.random(JOBS) < 0.2, GRID, homes)
 
 
@@ -52,12 +52,8 @@ def measure(
     graph = grid_graph(names, kind, mean_degree=6 if kind == "random" else None)
     horizon = int(jobs["submit"][-1])
     stays = draw_membership(names, horizon, mean_stay=horizon / 20, mean_absence=86_400) if churn else None
-    best = np.inf
-    for _ in range(ROUNDS):
-        begin = time.process_time()
-        schedule_dynamic_grid(jobs, home, clusters, graph, options, stays)
-        best = min(best, time.process_time() - begin)
-    return best
+    simulated = partial(schedule_dynamic_grid, jobs, home, clusters, graph, options, stays)
+    return best_time(simulated, 0.0, ROUNDS)
 
 
 @pytest.mark.parametrize("load", [0.7, 1.0])
@@ -66,11 +62,10 @@ def measure(
 def test_six_clusters(load: float, kind: GraphName, churn: bool, table: Table) -> None:
     seconds = measure(SIX, load, kind, DynamicGrid(migration_cost=1.0), churn=churn)
     what = f"dynamic grid of 6 clusters, {kind}, load {load}{', churn' if churn else ''}"
-    rate = f"{JOBS / seconds:,.0f} jobs/s"
-    table.add_target(what, f"{seconds:.2f} s, {rate}", value=seconds, at_most=LONGEST_RUN, unit=" s")
+    table.add(what, seconds, "s", digits=2, at_most=LONGEST_RUN, note=f", {JOBS / seconds:,.0f} jobs/s")
 
 
 @pytest.mark.parametrize("kind", ["random", "complete"])
 def test_hundred_clusters(kind: GraphName, table: Table) -> None:
     seconds = measure(HUNDRED, 0.9, kind, DynamicGrid(migration_cost=1.0), churn=True)
-    table.add(f"dynamic grid of 100 clusters, {kind}, load 0.9, churn", f"{JOBS / seconds:,.0f} jobs/s")
+    table.add(f"dynamic grid of 100 clusters, {kind}, load 0.9, churn", JOBS / seconds, "jobs/s")

@@ -5,9 +5,8 @@ Ten of 25 clusters, or up to 55 of the 199 clusters of the platform of the JSche
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.systems.jscheduler.scheduler import JScheduler, PredictionsName
 from gridsched.systems.superscheduler.scheduler import Superscheduler
 from tests.benchmarks import workload
+from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
 from tests.support.grids import schedule_grid
 from tests.support.jscheduler import Submissions, self_schedule
@@ -56,22 +56,12 @@ def jobs_of(load: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return jobs, np.searchsorted(before, drawn, side="right") - 1
 
 
-def best(simulate: Callable[[], int]) -> tuple[float, int]:
-    """Least CPU time of a simulation [s], and the questions that it returns."""
-    least, queries = np.inf, 0
-    for _ in range(ROUNDS):
-        begin = time.process_time()
-        queries = simulate()
-        least = min(least, time.process_time() - begin)
-    return least, queries
-
-
 @cache
 def measure_local(load: float) -> float:
     """Least CPU time [s] where every job stays at its home."""
     jobs, home = jobs_of(load)
-    superscheduler = Superscheduler(scheme="local")
-    return best(lambda: schedule_grid(jobs, home, CLUSTERS, POLICIES, superscheduler).counters["queries"])[0]
+    scheduler = Superscheduler(scheme="local")
+    return best_time(lambda: schedule_grid(jobs, home, CLUSTERS, POLICIES, scheduler), 0.0, ROUNDS)
 
 
 def measure_asking(
@@ -80,7 +70,8 @@ def measure_asking(
     """Least CPU time [s] where every job asks, and how many were asked."""
     names = ("submit", "run", "estimate", "processors")
     submitted = Submissions(*(jobs[name].astype(np.int64) for name in names))
-    return best(lambda: self_schedule(submitted, resources, policies, jscheduler, seed=1).queries)
+    asked = partial(self_schedule, submitted, resources, policies, jscheduler, seed=1)
+    return best_time(asked, 0.0, ROUNDS), asked().queries
 
 
 def measure(load: float, predictions: PredictionsName) -> tuple[float, int]:
@@ -91,33 +82,26 @@ def measure(load: float, predictions: PredictionsName) -> tuple[float, int]:
 
 @pytest.mark.parametrize("load", [0.9, 1.1])
 def test_without_questions(load: float, table: Table) -> None:
-    seconds = measure_local(load)
-    table.add(f"grid of 25 clusters, EASY, load {load}, nobody asked", f"{JOBS / seconds:,.0f} jobs/s")
+    rate = JOBS / measure_local(load)
+    table.add(f"grid of 25 clusters, EASY, load {load}, nobody asked", rate, "jobs/s")
 
 
 @pytest.mark.parametrize("load", [0.9, 1.1])
 def test_plan(load: float, table: Table) -> None:
     seconds, queries = measure(load, "plan")
-    each = 1e9 * seconds / queries
     what = f"grid, plan, {ASKED} asked, load {load}"
-    if load < 1:
-        share = measure_local(load) / seconds
-        table.add_target(
-            f"{what}, time of a question", f"{each:.0f} ns", value=each, at_most=MAX_NANOSECONDS, unit=" ns"
-        )
-        table.add_target(f"{what}, against nobody asked", f"{share:.2f}", value=share, at_least=LEAST_SHARE)
-    table.add(what, f"{JOBS / seconds:,.0f} jobs/s")
+    most, least = (MAX_NANOSECONDS, LEAST_SHARE) if load < 1 else (None, None)
+    table.add(f"{what}, time of a question", 1e9 * seconds / queries, "ns", at_most=most)
+    share = measure_local(load) / seconds
+    table.add(f"{what}, against nobody asked", share, "times the rate", digits=2, at_least=least)
+    table.add(what, JOBS / seconds, "jobs/s")
 
 
-@pytest.mark.parametrize("load", [0.9, 1.1])
-def test_exact(load: float, table: Table) -> None:
+@pytest.mark.parametrize(("load", "least"), [(0.9, None), (1.1, LEAST_EXACT)])
+def test_exact(load: float, least: float | None, table: Table) -> None:
     seconds, queries = measure(load, "exact")
-    rate = JOBS / seconds
     what = f"grid, exact, {ASKED} asked, load {load} ({1e9 * seconds / queries:.0f} ns a question)"
-    if load > 1:
-        table.add_target(what, f"{rate:,.0f} jobs/s", value=rate, at_least=LEAST_EXACT, unit=" jobs/s")
-    else:
-        table.add(what, f"{rate:,.0f} jobs/s")
+    table.add(what, JOBS / seconds, "jobs/s", at_least=least)
 
 
 @pytest.mark.parametrize("k", [1, 10, 55])
@@ -133,4 +117,4 @@ def test_many_resources(predictions: PredictionsName, k: int, table: Table) -> N
     jscheduler = JScheduler(k=k, predictions=predictions)
     seconds, queries = measure_asking(jobs, resources, policies, jscheduler)
     asked = f", {queries / seconds:,.0f} questions/s" if queries else ", nobody asked"
-    table.add(f"{len(resources)} clusters, {predictions}, k = {k}{asked}", f"{JOBS / seconds:,.0f} jobs/s")
+    table.add(f"{len(resources)} clusters, {predictions}, k = {k}{asked}", JOBS / seconds, "jobs/s")

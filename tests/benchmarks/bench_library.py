@@ -8,7 +8,7 @@ import pytest
 
 import gridsched as gs
 from gridsched.simulation import simulate
-from tests.benchmarks.measure import best_times
+from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
 from tests.support.libraries import example
 
@@ -17,10 +17,7 @@ LEAST = 100_000.0
 
 
 @pytest.mark.parametrize("name", ["fcfs", "easy"])
-def test_library(name: str, archive_mirror: Path, table: Table, tmp_path: Path) -> None:
-    jobs = gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
+def test_library(name: str, kth: gs.Workload, table: Table, tmp_path: Path) -> None:
     scheduler = gs.LibraryScheduler(example(name, tmp_path))
-    (best,) = best_times([lambda: simulate(jobs, None, scheduler)])
-    speed = len(jobs) / best
-    what = f"{name} as a library in C, KTH-SP2"
-    table.add_target(what, f"{speed:,.0f} jobs/s", value=speed, at_least=LEAST, unit=" jobs/s")
+    best = best_time(lambda: simulate(kth, None, scheduler))
+    table.add(f"{name} as a library in C, KTH-SP2", len(kth) / best, "jobs/s", at_least=LEAST)

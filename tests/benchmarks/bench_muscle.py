@@ -18,7 +18,7 @@ from gridsched.systems.multicluster.kernels import composition, genetic, packing
 from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.systems.multicluster.titan import Titan, Weights, packed, stream
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
-from tests.benchmarks.measure import best_times
+from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
 
 TABLE_THREE = [
@@ -47,24 +47,18 @@ def test_evaluation(count: int, width: int, largest: int, least: int, table: Tab
         genetic.draw_individual(population, i, jobs, width, random)
     goal, room = Weights().goal, packing.lanes_for(count, width)
     given = population.order, population.masks, 0, jobs, base, 0, goal, population.performance, room
-    (seconds,) = best_times([lambda: packing.evaluate(*given)], seconds=1.0)
-    rate = 50 / seconds
+    seconds = best_time(lambda: packing.evaluate(*given), seconds=1.0)
     what = f"CP of {count} jobs of up to {largest} on {width} resources"
-    table.add_target(what, f"{rate:,.0f} /s", value=rate, at_least=least, unit=" /s")
+    table.add(what, 50 / seconds, "/s", at_least=least)
 
 
 @pytest.mark.parametrize("largest", [10, 56])
 def test_composition_table(largest: int, table: Table) -> None:
     sizes = np.ascontiguousarray(queue(200, largest)["processors"])
     room = partial(composition.tables_for, 1, 200, 56)
-    (seconds,) = best_times([lambda: composition.build(room(), 0, sizes)], seconds=1.0)
-    table.add_target(
-        f"composition table of 200 jobs of up to {largest} for 56 processors",
-        f"{1e3 * seconds:.2f} ms",
-        value=1e3 * seconds,
-        at_most=10,
-        unit=" ms",
-    )
+    seconds = best_time(lambda: composition.build(room(), 0, sizes), seconds=1.0)
+    what = f"composition table of 200 jobs of up to {largest} for 56 processors"
+    table.add(what, 1e3 * seconds, "ms", digits=2, at_most=10)
 
 
 @pytest.mark.parametrize(("count", "width"), [(40, 10), (160, 56)])
@@ -73,8 +67,8 @@ def test_genetic_algorithm(count: int, width: int, table: Table) -> None:
     one, two = genetic.population(50, count, width), genetic.population(50, count, width)
     options, goal, room = Titan(threshold=None).options, Weights().goal, packing.lanes_for(count, width)
     given = one, two, 0, jobs, base, base, 0, goal, options
-    (seconds,) = best_times([lambda: genetic.evolve(*given, stream(1), room)], seconds=1.0)
-    table.add(f"genetic algorithm, {count} jobs on {width} resources", f"{5000 / seconds:,.0f} individuals/s")
+    seconds = best_time(lambda: genetic.evolve(*given, stream(1), room), seconds=1.0)
+    table.add(f"genetic algorithm, {count} jobs on {width} resources", 5000 / seconds, "individuals/s")
 
 
 @pytest.mark.parametrize("dispatcher", ["muscle", "dll", "wrand"])
@@ -88,10 +82,5 @@ def test_run_of_a_study(dispatcher: Any, table: Table) -> None:
     begin = time.process_time()
     run = simulate(workload, TABLE_THREE, policy, times="unit")
     seconds = time.process_time() - begin
-    table.add_target(
-        f"{dispatcher} and TITAN, 20,000 jobs, {float(run['queue_mean']):.0f} collected on average",
-        f"{seconds:.1f} s",
-        value=seconds,
-        at_most=MAX_SECONDS,
-        unit=" s",
-    )
+    what = f"{dispatcher} and TITAN, 20,000 jobs, {float(run['queue_mean']):.0f} collected on average"
+    table.add(what, seconds, "s", digits=1, at_most=MAX_SECONDS)

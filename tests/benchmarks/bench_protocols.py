@@ -13,7 +13,7 @@ import pytest
 
 import gridsched as gs
 from gridsched.nodes import NodeType
-from tests.benchmarks.measure import best_times
+from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
 from tests.benchmarks.yardstick import compiler
 from tests.conftest import REPOSITORY
@@ -51,14 +51,9 @@ def simulated(jobs: gs.Workload, scheduler: gs.External) -> Any:
     return gs.simulate(jobs, gs.Cluster(nodes=[NodeType(count=100, cores=1)]), scheduler, kill=True)
 
 
-@pytest.fixture
-def jobs(archive_mirror: Path) -> gs.Workload:
-    return gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
-
-
 @pytest.mark.parametrize("kind", PEERS)
 def test_socket(
-    kind: str, jobs: gs.Workload, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, kth: gs.Workload, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wall time, since two processes take turns: what else the machine does is in it."""
     monkeypatch.chdir(REPOSITORY)
@@ -72,25 +67,22 @@ def test_socket(
     times = []
     for _ in range(5):
         begin = time.perf_counter()
-        run = simulated(jobs, gs.External(command=command))
+        run = simulated(kth, gs.External(command=command))
         times.append(time.perf_counter() - begin)
-    assert bool((run.start_time == gs.simulate(jobs, None, "fcfs", kill=True).start_time).all())
-    speed, messages = len(jobs) / min(times), run.attrs["protocol_messages"]
-    shown = f"{speed:,.0f} jobs/s, {1e6 * min(times) / messages:.0f} us a message"
+    assert bool((run.start_time == gs.simulate(kth, None, "fcfs", kill=True).start_time).all())
+    note = f", {1e6 * min(times) / run.attrs['protocol_messages']:.0f} us a message"
     what = f"Batsim 4 through a socket, KTH-SP2, FCFS {kind}, with its start"
-    if kind == "in C++":
-        table.add_target(what, shown, value=speed, at_least=LEAST, unit=" jobs/s")
-    else:
-        table.add(what, shown)
+    least = LEAST if kind == "in C++" else None
+    table.add(what, len(kth) / min(times), "jobs/s", at_least=least, note=note)
 
 
 @pytest.mark.parametrize("version", CODECS)
-def test_session(version: str, jobs: gs.Workload, table: Table) -> None:
+def test_session(version: str, kth: gs.Workload, table: Table) -> None:
     """What the simulator's side costs: the answers are there already."""
     peer = Recorded(CODECS[version], Queue("fcfs"))
     peer.answers = []
     protocol: Any = f"batsim-{version}"
-    simulated(jobs, Inside(protocol=protocol, peer=peer))
-    (best,) = best_times([lambda: simulated(jobs, Inside(protocol=protocol, peer=Replayed(peer.answers)))])
-    shown = f"{len(jobs) / best:,.0f} jobs/s, {1e6 * best / len(peer.answers):.0f} us a message"
-    table.add(f"Batsim {version}, the simulator's side alone, KTH-SP2", shown)
+    simulated(kth, Inside(protocol=protocol, peer=peer))
+    best = best_time(lambda: simulated(kth, Inside(protocol=protocol, peer=Replayed(peer.answers))))
+    note = f", {1e6 * best / len(peer.answers):.0f} us a message"
+    table.add(f"Batsim {version}, the simulator's side alone, KTH-SP2", len(kth) / best, "jobs/s", note=note)

@@ -95,13 +95,7 @@ def cold_start(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, Path]:
 
 def test_compilation(cold_start: tuple[float, Path], table: Table) -> None:
     seconds, _ = cold_start
-    table.add_target(
-        "cold start: import, compile easy, lxf, conservative",
-        f"{seconds:.1f} s",
-        value=seconds,
-        at_most=60,
-        unit=" s",
-    )
+    table.add("cold start: import, compile easy, lxf, conservative", seconds, "s", digits=1, at_most=60)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +107,7 @@ def test_compilation(cold_start: tuple[float, Path], table: Table) -> None:
 )
 def test_cached_start(what: str, code: str, cold_start: tuple[float, Path], table: Table) -> None:
     seconds = min(run(code, kernels=cold_start[1])[0] for _ in range(5))
-    table.add_target(what, f"{seconds:.2f} s", value=seconds, at_most=1, unit=" s")
+    table.add(what, seconds, "s", digits=2, at_most=1)
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy"])
@@ -122,11 +116,5 @@ def test_memory(policy: str, cold_start: tuple[float, Path], tmp_path: Path, tab
     np.save(tmp_path / "jobs.npy", stream.jobs)
     arguments = (str(tmp_path / "jobs.npy"), policy, str(stream.processors))
     _, printed = run(MEMORY, *arguments, kernels=cold_start[1])
-    size = float(printed)
-    table.add_target(
-        f"memory of the engine, {policy}, {stream.name}, {len(stream.jobs):,} jobs",
-        f"{size:.0f} B/job",
-        value=size,
-        at_most=100,
-        unit=" B/job",
-    )
+    what = f"memory of the engine, {policy}, {stream.name}, {len(stream.jobs):,} jobs"
+    table.add(what, float(printed), "B/job", at_most=100)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import gridsched as gs
 from tests.benchmarks.table import Table
 from tests.benchmarks.yardstick import Yardstick, compiler
 
@@ -26,6 +29,12 @@ def yardstick(tmp_path_factory: pytest.TempPathFactory) -> Yardstick:
     if path is None:
         pytest.skip("no C++ compiler for the yardstick: install g++ or clang++, or set CXX")
     return Yardstick(path, tmp_path_factory.mktemp("yardstick"))
+
+
+@pytest.fixture(scope="session")
+def kth(archive_mirror: Path) -> gs.Workload:
+    """The log of KTH-SP2."""
+    return gs.clean(gs.read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-HEADINGS = ("what", "ours", "yardstick", "ratio", "target", "met")
+HEADINGS = ("what", "ours", "yardstick", "target", "met")
 
 
 @dataclass
@@ -13,29 +13,25 @@ class Table:
 
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
-    def add(self, what: str, ours: str, *, yardstick: str = "", ratio: str = "") -> None:
-        """Add a row that has no target."""
-        self.rows.append((what, ours, yardstick, ratio, "", ""))
-
-    def add_target(
+    def add(
         self,
         what: str,
-        ours: str,
-        *,
         value: float,
+        unit: str,
+        *,
+        digits: int = 0,
         at_most: float | None = None,
         at_least: float | None = None,
+        note: str = "",
         yardstick: str = "",
-        ratio: str = "",
-        unit: str = "",
     ) -> None:
-        """Add a row whose `value` should be at most or at least what is given."""
+        """Add a row, whose value should be at most or at least what is given, if anything is."""
+        target = met = ""
         if at_most is not None:
-            met, target = value <= at_most, f"<= {at_most:,g}{unit}"
-        else:
-            assert at_least is not None
-            met, target = value >= at_least, f">= {at_least:,g}{unit}"
-        self.rows.append((what, ours, yardstick, ratio, target, "yes" if met else "NO"))
+            met, target = "yes" if value <= at_most else "NO", f"<= {at_most:,g} {unit}"
+        elif at_least is not None:
+            met, target = "yes" if value >= at_least else "NO", f">= {at_least:,g} {unit}"
+        self.rows.append((what, f"{value:,.{digits}f} {unit}{note}", yardstick, target, met))
 
     def lines(self) -> list[str]:
         """The rows under their headings, in columns."""

@@ -44,10 +44,14 @@ def synthetic(load: float, number: int = 1_000_000, seed: int = 20) -> Stream:
     wanted = jobs["run"] * random.uniform(1, 6, number)
     limit = np.searchsorted(_USUAL_LIMITS, np.minimum(wanted, _LONGEST_RUN))
     jobs["estimate"] = _USUAL_LIMITS[limit]
-    gaps = random.exponential(size=number)
-    work = (jobs["run"] * jobs["processors"]).sum()
-    jobs["submit"] = np.cumsum(gaps * (work / gaps.sum() / (load * PROCESSORS)))
+    jobs["submit"] = arrivals(random, number, (jobs["run"] * jobs["processors"]).sum(), load * PROCESSORS)
     return Stream(f"synthetic {load:g}", jobs, PROCESSORS)
+
+
+def arrivals(random: np.random.Generator, number: int, work: float, busy: float) -> NDArray[np.int64]:
+    """Submit times of a Poisson stream of jobs that keeps so many processors busy with its work."""
+    gaps = random.exponential(size=number)
+    return np.cumsum(gaps * (float(work) / gaps.sum() / busy)).astype(np.int64)
 
 
 def _sizes(random: np.random.Generator, number: int) -> NDArray[np.int64]:

@@ -26,10 +26,7 @@ def _jobs(rng: random.Random) -> list[Job]:
 
 
 def _starts(jobs: list[Job], order: str, *, backfills: bool, knows_time: bool) -> list[int]:
-    records = np.array([(j.submit, j.run, j.estimate, j.processors) for j in jobs], np.int64)
-    table = np.empty(len(jobs), JOB)
-    for k, name in enumerate(("submit", "run", "estimate", "processors")):
-        table[name] = records[:, k]
+    table = np.array(jobs, JOB)
     state = committed.allocate(table, np.zeros(len(jobs), LABELS), PROCESSORS)
     committed.schedule(state, backfills, knows_time, scores.SCORE.compile(ORDERS[order]))
     return [int(start) for start in state.starts[0]]

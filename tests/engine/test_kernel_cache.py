@@ -1,4 +1,4 @@
-"""What is compiled of sources that change while they are used stays out of the cache."""
+"""Compiled kernels are kept, and shared by processes, unless their sources change while they are used."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from gridsched.engine import kernel_cache
 from tests.conftest import REPOSITORY
 
 RUN = """
@@ -90,3 +92,22 @@ def test_kernels_from_the_cache_keep_their_helpers(tmp_path: Path) -> None:
         for names in (["flat"], ["deep", "flat"])
     ]
     assert len({value for values in printed for value in values}) == 1
+
+
+def test_one_compiles_while_the_other_waits(tmp_path: Path) -> None:
+    index = tmp_path / "kernel.nbi"
+    done = threading.Event()
+
+    def compile_too() -> None:
+        with kernel_cache._alone(index, "kernel"):
+            done.set()
+
+    with kernel_cache._alone(index, "kernel"):
+        other = threading.Thread(target=compile_too)
+        other.start()
+        assert not done.wait(0.2)
+    assert done.wait(10)
+    other.join()
+    index.touch()
+    with kernel_cache._alone(index, "kernel"):
+        compile_too()

@@ -1,13 +1,15 @@
-"""EASY that predicts run times while it runs: the engine does what the naive one does."""
+"""Expected ends, and EASY that predicts run times while it runs: as the naive scheduler has them."""
 
 from __future__ import annotations
 
-import random
-from typing import NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gridsched.engine import overrun
 from gridsched.engine.records import JOB, LABELS, Correction, Overrun
 from gridsched.engine.runtime_prediction import corrected_end
 from gridsched.policies.local import (
@@ -17,104 +19,72 @@ from gridsched.policies.local import (
     PassName,
     schedule_with_predictions,
 )
-from tests.oracles import local as naive
-from tests.oracles.local import CountedProcessors, Policy
-
-
-class Job(NamedTuple):
-    """Times in seconds; a user of -1 is not known."""
-
-    submit: int
-    run: int
-    estimate: int
-    processors: int
-    user: int
-
+from tests.oracles.local import CountedProcessors, Job, Policy
+from tests.oracles.orders import corrected
+from tests.support import strategies
 
 PASSES: tuple[PassName, ...] = get_args(PassName)
 CORRECTIONS: tuple[CorrectionName, ...] = get_args(CorrectionName)
 
 
-def _jobs(rng: random.Random, processors: int) -> list[Job]:
-    """Jobs in whole units, so that ends, expected ends and submissions meet; some outrun their estimates."""
-    unit = rng.choice([1, 5, 60])
-    longest = rng.choice([4, 12, 40])
-    apart = rng.choice([0, 1, 3, 8])
-    users = rng.randint(1, 3)
-    submit, found = 0, []
-    for _ in range(rng.randint(1, 40)):
-        submit += unit * rng.randint(0, apart)
-        run = unit * rng.randint(0, longest) + rng.choice([0, 0, 0, 1])
-        estimate = max(1, run + unit * rng.choice([0, 0, 1, 5, 100, -1]))
-        found.append(Job(submit, run, estimate, rng.randint(1, processors), rng.randint(-1, users)))
-    return found
-
-
 def _simulated(
-    jobs: list[Job], processors: int, *, shortest_first: bool, correction: CorrectionName, passes: PassName
+    jobs: list[Job], users: list[int], processors: int, policy: LocalPolicy, passes: PassName
 ) -> tuple[list[int], list[int]]:
-    """Starts and predictions by the engine."""
-    records, labels = np.empty(len(jobs), JOB), np.zeros(len(jobs), LABELS)
-    for k, name in enumerate(("submit", "run", "estimate", "processors")):
-        records[name] = [job[k] for job in jobs]
-    labels["user"] = [7 * job.user if job.user > 0 else job.user for job in jobs]
-    policy = LocalPolicy(
-        backfilling="easy",
-        backfill_order="shortest" if shortest_first else "queue",
-        prediction="recent",
-        correction=correction,
-    )
+    """Starts and predictions by the engine; a user of -1 is not known."""
+    records, labels = np.array(jobs, JOB), np.zeros(len(jobs), LABELS)
+    labels["user"] = [7 * user if user > 0 else user for user in users]
     given = records.copy()
-    starts, _, predictions = schedule_with_predictions(
-        records, processors, policy, Conventions("doubling", passes), labels
-    )
+    conventions = Conventions("doubling", passes)
+    starts, _, predictions = schedule_with_predictions(records, processors, policy, conventions, labels)
     assert (records == given).all()
     return starts.tolist(), predictions.tolist()
 
 
-@pytest.mark.random_cases(3)
+def _policy(correction: CorrectionName, order: Any = "shortest") -> LocalPolicy:
+    """EASY that predicts."""
+    return LocalPolicy(backfilling="easy", backfill_order=order, prediction="recent", correction=correction)
+
+
 @pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize("correction", CORRECTIONS)
-@pytest.mark.parametrize("shortest_first", [True, False])
+@given(
+    workload=strategies.workloads(max_jobs=40).filter(lambda workload: bool(workload[0])),
+    users=st.lists(st.integers(-1, 2), min_size=40, max_size=40),
+    order=st.sampled_from(["queue", "shortest"]),
+)
+@settings(max_examples=150)
 def test_starts_and_predictions_are_those_of_a_naive_scheduler(
-    shortest_first: bool, correction: CorrectionName, passes: PassName, seed: int
+    correction: CorrectionName,
+    passes: PassName,
+    workload: tuple[list[Job], int],
+    users: list[int],
+    order: str,
 ) -> None:
-    rng = random.Random(seed)
-    corrected = predicted = 0
-    for _ in range(50):
-        processors = rng.choice([1, 2, 3, 5, 8])
-        jobs = _jobs(rng, processors)
-        done = CountedProcessors(
-            [naive.Job(*job[:4]) for job in jobs],
-            processors,
-            Policy("fcfs", "easy", 1, "shortest" if shortest_first else "queue"),
-            users=[job.user for job in jobs],
-            prediction="recent",
-            correction=correction,
-            passes=passes,
-        ).simulate()
-        found = _simulated(
-            jobs, processors, shortest_first=shortest_first, correction=correction, passes=passes
-        )
-        assert found == (done.first_start, done.predicted), jobs
-        corrected += done.corrections
-        predicted += sum(each < job.estimate for each, job in zip(done.predicted, jobs, strict=True))
-    assert corrected > 0
-    assert predicted > 0
+    jobs, processors = workload
+    done = CountedProcessors(
+        jobs,
+        processors,
+        Policy("fcfs", "easy", 1, order),
+        users=users,
+        prediction="recent",
+        correction=correction,
+        passes=passes,
+    ).simulate()
+    found = _simulated(jobs, users[: len(jobs)], processors, _policy(correction, order), passes)
+    assert found == (done.first_start, done.predicted)
 
 
 def test_a_prediction_is_the_mean_of_the_last_two_jobs_of_the_user() -> None:
     """The fourth job knows the second and the third; the fifth, of another user, knows nothing."""
-    jobs = [Job(0, 50, 100, 1, 1), Job(60, 11, 100, 1, 1), Job(80, 20, 100, 1, 1)]
-    jobs += [Job(200, 9, 100, 1, 1), Job(200, 9, 70, 1, 2), Job(200, 9, 12, 1, 1)]
-    _, predictions = _simulated(jobs, 8, shortest_first=True, correction="requested", passes="arrivals-first")
+    jobs = [Job(0, 50, 100, 1), Job(60, 11, 100, 1), Job(80, 20, 100, 1)]
+    jobs += [Job(200, 9, 100, 1), Job(200, 9, 70, 1), Job(200, 9, 12, 1)]
+    _, predictions = _simulated(jobs, [1, 1, 1, 1, 2, 1], 8, _policy("requested"), "arrivals-first")
     assert predictions == [100, 100, 30, 15, 70, 12]
 
 
 def test_jobs_of_an_unknown_user_are_not_those_of_one_user() -> None:
-    jobs = [Job(k * 100, 10, 90, 1, -1) for k in range(4)]
-    _, predictions = _simulated(jobs, 1, shortest_first=True, correction="doubling", passes="instant")
-    assert predictions == [90] * 4
+    jobs = [Job(k * 100, 10, 90, 1) for k in range(4)]
+    assert _simulated(jobs, [-1] * 4, 1, _policy("doubling"), "instant")[1] == [90] * 4
 
 
 @pytest.mark.parametrize(
@@ -133,3 +103,10 @@ def test_corrections_go_on_beyond_the_estimate(correction: CorrectionName, expec
         end = corrected_end(5, 10, 1000, code, int(Overrun.DOUBLING), 5 + end + 1) - 5
         found.append(end)
     assert found == expected
+
+
+@pytest.mark.parametrize("rule", Overrun)
+@given(st.integers(0, 100), st.integers(1, 5000), st.integers(0, 2_000_000))
+def test_expected_ends_follow_the_rule(rule: Overrun, start: int, estimate: int, not_before: int) -> None:
+    found = overrun.expected_end(start, estimate, int(rule), not_before)
+    assert found == start + corrected(estimate, not_before - 1 - start, rule.name.lower())

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridsched.engine.job_lifecycle import Dependency, Fate
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager
@@ -26,14 +25,6 @@ from tests.oracles.users import NEVER, Submission, Users
 
 FOREVER = 10**15
 NONE = -1
-
-KINDS = {
-    Dependency.AFTER: "after",
-    Dependency.AFTER_ANY: "afterany",
-    Dependency.AFTER_OK: "afterok",
-    Dependency.AFTER_NOT_OK: "afternotok",
-}
-FATES = {**{fate.name.lower().replace("_", " "): fate for fate in Fate}, "killed": Fate.COMPLETED}
 
 
 class Job(NamedTuple):
@@ -45,9 +36,14 @@ class Job(NamedTuple):
     processors: int
     home: int = 0
     reserved: int = NONE
-    gives_up: int = NONE
+    gives_up: int = NEVER
     failed: bool = False
-    needs: tuple[tuple[int, Dependency, int], ...] = ()  # (job, kind, delay)
+    needs: tuple[tuple[int, str, int], ...] = ()  # (job, kind, delay)
+
+
+def submissions_of(jobs: Sequence[Job]) -> list[Submission]:
+    """What of the jobs is for their users to decide."""
+    return [Submission(job.submit_time, job.gives_up, job.failed, job.needs) for job in jobs]
 
 
 class Closing(NamedTuple):
@@ -113,7 +109,7 @@ class Outcome(NamedTuple):
     earliest: list[int]
     segments: list[tuple[int, int, int, int, int, int]]  # job, cluster, nodes, start, end, nodes asked for
     counts: dict[str, int]
-    fate: list[Fate]
+    fate: list[str]
     killed: list[int]
     useful: list[int]  # seconds that were neither lost nor spent on checkpoints
     broken: list[bool]
@@ -177,15 +173,7 @@ class Simulation:
         self.turn: dict[int, int] = {}
         self.turns = 0
         self.users = Users(
-            [
-                Submission(
-                    job.submit_time,
-                    NEVER if job.gives_up == NONE else job.gives_up,
-                    job.failed,
-                    tuple((on, KINDS[kind], delay) for on, kind, delay in job.needs),
-                )
-                for job in jobs
-            ],
+            submissions_of(jobs),
             [j for j, job in enumerate(jobs) if job.processors > self.root.processors],
         )
         self.closings = self.all_closings()
@@ -933,7 +921,7 @@ class Simulation:
                 self.instant()
             self.now += 1
         fates = [self.users.fate.get(j, "starved") for j in range(len(self.jobs))]
-        self.outcome.fate.extend(FATES[fate] for fate in fates)
+        self.outcome.fate.extend("completed" if fate == "killed" else fate for fate in fates)
         routes = Counter(self.route.values())
         for name in ("promoted", "forwarded", "bumped"):
             self.counts[name] = routes[name]

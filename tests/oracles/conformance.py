@@ -14,11 +14,13 @@ from gridsched.conformance.answers import NEEDED
 from gridsched.conformance.cases import GRID, NONE, Case, CaseSchedule, Part, normalised, read_case
 from gridsched.conformance.running import calendar_options, calendar_tree
 from gridsched.io import atomic_write
+from gridsched.platform import Cluster
+from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from tests.oracles import calendars as naive_calendar
 from tests.oracles import nodes as on_nodes
-from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
+from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle
 from tests.oracles.grid import GridCluster, GridJob, self_schedule, simulate_grid
-from tests.oracles.local import Job, simulate_policy
+from tests.oracles.local import POLICIES, Job, simulate_policy
 from tests.oracles.users import NEVER
 
 ALONE = {"fcfs": "none", "easy": "easy"}
@@ -105,23 +107,21 @@ def _calendars(case: Case, variant: str) -> CaseSchedule:
 
 
 def _dynamic_grid(case: Case, variant: str) -> CaseSchedule:
-    options: dict[str, Any] = {"resume_cost": None, **case.options_of(variant)}
-    for key in ("overhead", "migration_cost", "resume_cost"):
-        if options.get(key) is not None:
-            options[key] = Fraction(options[key])
-    if options["resume_cost"] is None:
-        options["resume_cost"] = options.get("migration_cost", Rules().migration_cost)
-    if options["delta_t"] is None:
-        options["delta_t"] = math.inf
+    options = {"policy": "fcfs", **case.options_of(variant)}
+    overrun = options.pop("overrun", "doubling")
     index = {name: i for i, name in enumerate(case.clusters)}
     jobs = [
         DynamicJob(*plain, home=None if job.home == GRID else index[job.home])
         for plain, job in zip(_jobs(case), case.jobs, strict=True)
     ]
     links = {(index[one], index[other]) for one, other in case.links}
-    sizes = [cluster.processors for cluster in case.clusters.values()]
+    clusters = [
+        Cluster(name=name, processors=each.processors, speed=each.speed)
+        for name, each in case.clusters.items()
+    ]
     always = [MemberEvent(0, i, "join") for i in index.values()]
-    oracle = Oracle(jobs, sizes, links, always, Rules(**options))
+    policy = POLICIES[options["policy"]]
+    oracle = Oracle(jobs, clusters, links, always, DynamicGrid(**options), policy, overrun)
     oracle.run()
     return _several(case, [segment[:5] for segment in oracle.segments], {})
 

@@ -14,9 +14,12 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Literal, NamedTuple
 
+from gridsched.platform import Cluster as Machine
+from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
+from gridsched.systems.job_outcomes import outages_of
 from tests.oracles.local import Policy
 from tests.oracles.orders import corrected, lengthened, rank, saved, worked
-from tests.oracles.users import NEVER, Users
+from tests.oracles.users import Submission, Users
 
 FAR = 2**62
 
@@ -46,15 +49,6 @@ class MemberEvent(NamedTuple):
     cluster: int
     kind: Literal["join", "renew", "leave"]
     lease: float = math.inf
-
-
-class Life(NamedTuple):
-    """What a job lives through: when its user gives up, whether it fails, whom it waits for."""
-
-    gives_up: int = NEVER
-    failed: bool = False
-    after: tuple[tuple[int, str, int], ...] = ()  # job, kind, delay
-    submit: int = 0  # is set by the oracle
 
 
 class Outage(NamedTuple):
@@ -96,30 +90,6 @@ class Hold(NamedTuple):
 
 Holder = tuple[str, int]
 """Who has a processor: "local", "part" or "hold", and the job."""
-
-
-class Rules(NamedTuple):
-    """Parameters of `gridsched.systems.dynamic_grid.scheduler.DynamicGrid`, same names, and `overrun`."""
-
-    overhead: Fraction = Fraction(5, 4)
-    delta_t: float = 600
-    superstep: int = 10
-    migration_cost: Fraction = Fraction(1, 10)
-    resume_cost: Fraction = Fraction(1, 10)
-    status_period: int = 60
-    migration: bool = True
-    checkpoint: bool = True
-    prefer: str = "wait"
-    victims: str = "fitting"
-    placement: str = "tightest"
-    new_jobs: str = "any"
-    priority: str = "blocked"
-    offers: str = "unclaimed"
-    release: str = "suspended"
-    most_sites: float = math.inf
-    heed_leases: bool = False
-    policy: Policy = Policy("fcfs", "none")
-    overrun: str = "doubling"
 
 
 class Segment(NamedTuple):
@@ -184,12 +154,29 @@ class Cluster:
     yielding: bool = False
     view: int | None = None
 
+    @classmethod
+    def of(cls, machine: Machine, speed: Fraction) -> Cluster:
+        """A cluster as it is given; only where nodes fail does it matter how jobs save their work."""
+        cost = machine.checkpoint_cost if machine.checkpoint_interval else 0
+        repairs = Repairs(machine.requeue, machine.checkpoint_interval, cost)
+        node = machine.processors_per_node if machine.node_exclusive else 1
+        return cls(machine.processors, node, speed, repairs if machine.events else Repairs())
+
     def whole(self, tasks: int) -> int:
         """Processors that so many tasks of a job take."""
         taken = 0
         while taken < tasks:
             taken += self.node
         return taken
+
+
+FCFS = Policy("fcfs", "none")
+DEFAULT = DynamicGrid()
+
+
+def _exact(cost: float) -> Fraction:
+    """A number with at most three decimals."""
+    return Fraction(round(1000 * cost), 1000)
 
 
 class Oracle:
@@ -199,48 +186,46 @@ class Oracle:
     ----------
     jobs : sequence of DynamicJob
         By submit time.
-    processors : sequence of int
-        Of the clusters.
+    machines : sequence of Cluster
+        The clusters; run times are as at speed 1, or as there where all speeds are the same.
     edges : set of pairs of int
         Neighbours.
     events : sequence of MemberEvent
         By time and cluster.
-    rules : Rules
+    rules : DynamicGrid
         The options.
-    nodes : sequence of int
-        Processors of a node of each cluster that gives whole nodes, else 1.
-    speeds : sequence of Fraction
-        Speed of each cluster; run times are as at speed 1.
-    lifecycles : sequence of Life
+    policy : Policy
+        Local policy of all clusters.
+    overrun : str
+        What a job that reaches its expected end is expected to do.
+    lives : sequence of Submission
         What the jobs live through, if anything.
-    outages : sequence of Outage
-        When which processors are out.
-    repairs : sequence of Repairs
-        Of each cluster.
     """
 
     def __init__(
         self,
         jobs: Sequence[DynamicJob],
-        processors: Sequence[int],
+        machines: Sequence[Machine],
         edges: set[tuple[int, int]],
-        events: Sequence[MemberEvent],
-        rules: Rules,
-        nodes: Sequence[int] = (),
-        speeds: Sequence[Fraction] = (),
-        lifecycles: Sequence[Life] = (),
-        outages: Sequence[Outage] = (),
-        repairs: Sequence[Repairs] = (),
+        events: Sequence[MemberEvent] = (),
+        rules: DynamicGrid = DEFAULT,
+        policy: Policy = FCFS,
+        overrun: str = "doubling",
+        lives: Sequence[Submission] = (),
     ) -> None:
         self.jobs = jobs
-        lives = zip(lifecycles or [Life()] * len(jobs), jobs, strict=True)
-        self.users = Users([life._replace(submit=job.submit_time) for life, job in lives])
-        self.outages = outages
-        self.rules = rules
-        count = len(processors)
-        speeds, repairs = speeds or [Fraction(1)] * count, repairs or [Repairs()] * count
-        told = zip(processors, nodes or [1] * count, speeds, repairs, strict=True)
-        self.clusters = [Cluster(*each) for each in told]
+        told = zip(lives or [Submission(0)] * len(jobs), jobs, strict=True)
+        self.users = Users([life._replace(submit=job.submit_time) for life, job in told])
+        self.outages = [Outage(*row[: len(Outage._fields)]) for row in outages_of(tuple(machines)).tolist()]
+        self.rules, self.policy, self.how_overrun = rules, policy, overrun
+        self.overhead, self.migration_cost = _exact(rules.overhead), _exact(rules.migration_cost)
+        self.resume_cost = self.migration_cost if rules.resume_cost is None else _exact(rules.resume_cost)
+        self.delta_t = math.inf if rules.delta_t is None else rules.delta_t
+        self.most_sites = rules.most_sites or math.inf
+        speeds = [Fraction(str(machine.speed)) for machine in machines]
+        if len(set(speeds)) == 1:
+            speeds = [Fraction(1)] * len(machines)
+        self.clusters = [Cluster.of(*each) for each in zip(machines, speeds, strict=True)]
         self.entries = 0
         self.edges = edges | {(j, i) for i, j in edges}
         self.cliques = self.find_cliques()
@@ -258,7 +243,7 @@ class Oracle:
         self.departures: dict[int, int] = {}
         self.left_at: dict[tuple[int, int], int] = {}
         self.count = dict.fromkeys(("inquiries", "asked", "refused", "sent", "evictions"), 0)
-        self.seen: list[object] = [None] * len(processors)
+        self.seen: list[object] = [None] * len(machines)
         self.backfilled = False
         self.now = -1
         self.unreported = False
@@ -403,7 +388,7 @@ class Oracle:
     def most_processors(self, clique: tuple[int, ...], open_ones: bool = False) -> int:
         closed = {i: len(self.closed(i)) if open_ones else 0 for i in clique}
         sizes = sorted((self.clusters[i].processors - closed[i] for i in clique), reverse=True)
-        return sum(size for k, size in enumerate(sizes) if k < self.rules.most_sites)
+        return sum(size for k, size in enumerate(sizes) if k < self.most_sites)
 
     def send_to_grid(self, j: int) -> None:
         self.states[j].state, self.states[j].sent = "grid queue", self.now
@@ -439,7 +424,7 @@ class Oracle:
     def expected(self, j: int) -> int:
         """The next expected end, after now."""
         state = self.states[j]
-        return state.resume + corrected(state.length, self.now - state.resume, self.rules.overrun)
+        return state.resume + corrected(state.length, self.now - state.resume, self.how_overrun)
 
     def rate(self, j: int) -> Fraction:
         return self.rate_on(list(self.states[j].clusters))
@@ -447,7 +432,7 @@ class Oracle:
     def rate_on(self, clusters: list[int]) -> Fraction:
         """Seconds at speed 1 that a grid job does in a second on some clusters."""
         slowest = min(self.clusters[i].speed for i in clusters)
-        return slowest / self.rules.overhead if len(clusters) > 1 else slowest
+        return slowest / self.overhead if len(clusters) > 1 else slowest
 
     def free(self, i: int) -> int:
         """Processors that nobody has nor will have at the end of the instant, and that are not closed."""
@@ -465,7 +450,7 @@ class Oracle:
     def estimated(self, j: int) -> Fraction:
         """Seconds of work that a job is expected to have left."""
         done = self.jobs[j].run_time - self.states[j].left
-        return corrected(self.jobs[j].estimate, math.floor(done), self.rules.overrun) - done
+        return corrected(self.jobs[j].estimate, math.floor(done), self.how_overrun) - done
 
     def begin_spell(self, j: int, cost: int) -> None:
         state = self.states[j]
@@ -533,7 +518,7 @@ class Oracle:
 
     def has_changed(self, i: int) -> bool:
         """Whether a local scheduler has a pass. It matters only where the queue order changes with time."""
-        if self.rules.policy.order not in ("lxf", "lxwf", "critical"):
+        if self.policy.order not in ("lxf", "lxwf", "critical"):
             return True
         ends = any(self.boundary(j) == self.now for j in self.wanted(i))
         return ends or self.seen[i] != self.picture_of(i)
@@ -623,7 +608,7 @@ class Oracle:
         can_yield = self.free(i) + self.leaving(i) + sum(self.gain(o, i) for o in cluster.parts) >= needed
         headed = self.states[j].headed
         assert headed is not None
-        in_time = self.rules.delta_t == math.inf or (self.free_by(i, headed + self.rules.delta_t) >= needed)
+        in_time = self.delta_t == math.inf or (self.free_by(i, headed + self.delta_t) >= needed)
         if cluster.yielding and can_yield:
             return "yield"
         choices = [("wait", in_time), ("yield", can_yield)]
@@ -659,7 +644,7 @@ class Oracle:
                 cluster.marked.add(max(others, key=sizes.__getitem__))
 
     def queue(self, i: int) -> list[int]:
-        return self.ordered(i, self.rules.policy.order)
+        return self.ordered(i, self.policy.order)
 
     def ordered(self, i: int, order: str | object) -> list[int]:
         """Jobs of a local queue in an order; ties by submission."""
@@ -675,7 +660,7 @@ class Oracle:
 
     def backfill(self, i: int) -> None:
         """Start jobs behind the first one, which does not fit; conservative plans are made anew."""
-        policy, before = self.rules.policy, len(self.clusters[i].queue)
+        policy, before = self.policy, len(self.clusters[i].queue)
         if policy.backfilling == "none":
             return
         reserved: list[Occupation] = []
@@ -892,7 +877,7 @@ class Oracle:
             self.come_back(j)
             return
         moved = {i: state.clusters[i] for i in leaving}
-        cost = math.ceil(sum(moved.values()) * self.rules.migration_cost)
+        cost = math.ceil(sum(moved.values()) * self.migration_cost)
         for i, tasks in moved.items():
             del state.clusters[i], self.clusters[i].parts[j]
             self.clusters[i].fleeing.discard(j)
@@ -1004,7 +989,7 @@ class Oracle:
     def cost(self, j: int) -> int:
         """Seconds until a job that is sent to clusters runs."""
         resumes = self.rules.checkpoint and self.states[j].left < self.jobs[j].run_time
-        return math.ceil(self.jobs[j].processors * self.rules.resume_cost) if resumes else 0
+        return math.ceil(self.jobs[j].processors * self.resume_cost) if resumes else 0
 
     def believed(self, i: int, until: int) -> int:
         cluster = self.clusters[i]
@@ -1029,13 +1014,13 @@ class Oracle:
             if not idle:
                 continue
             slowest = min(self.clusters[i].speed for i in idle)
-            together = ready + math.ceil(self.estimated(j) * self.rules.overhead / slowest)
+            together = ready + math.ceil(self.estimated(j) * self.overhead / slowest)
             has = {i: self.believed(i, together) for i in clique}
             shares: dict[int, int] = {}
             for i in sorted(clique, key=lambda i: (-has[i], i)):
                 if sum(shares.values()) < needed and has[i] > 0:
                     assert has[i] % self.clusters[i].node == 0
                     shares[i] = min(has[i], needed - sum(shares.values()))
-            if sum(shares.values()) == needed and len(shares) <= self.rules.most_sites:
+            if sum(shares.values()) == needed and len(shares) <= self.most_sites:
                 choices.append(shares)
         return min(choices, key=len) if choices else None

@@ -133,6 +133,7 @@ class SiteDescription:
     allowed: list[set[int]] | None = None
     events: list[single.Event] = field(default_factory=list)
     limits: list[single.Limit] = field(default_factory=list)
+    typical: list[single.Typical] = field(default_factory=list)
     kind: type[Cluster] = Cluster
 
 
@@ -182,6 +183,7 @@ class Grid:
                 allowed=d.allowed,
                 events=d.events,
                 limits=d.limits,
+                typical=d.typical,
             )
             for m, d in enumerate(descriptions)
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -23,7 +23,6 @@ from gridsched.policies.local import (
     BackfillingName,
     Conventions,
     LocalPolicy,
-    OrderName,
     OverrunName,
     PassName,
     PredictionName,
@@ -34,7 +33,6 @@ from tests.oracles import local as naive
 from tests.support import engine, strategies
 from tests.support.errors import refused
 
-OVERRUNS: tuple[OverrunName, ...] = ("doubling", "increments")
 PASSES: tuple[PassName, ...] = get_args(PassName)
 STATIC_ORDERS = ("fcfs", "shortest", "smallest", "smallest_area")
 
@@ -49,87 +47,49 @@ def area_over_wait(now: int, submit_time: int, estimate: int, processors: int) -
     return math.sqrt(now - submit_time + 1) / (estimate * processors)
 
 
-@pytest.mark.parametrize("overrun", OVERRUNS)
-@pytest.mark.parametrize("passes", PASSES)
-@pytest.mark.parametrize("policy", [*POLICIES, "easy(2)", "easy(3)"])
-@given(workload=strategies.workloads())
-@settings(max_examples=60, deadline=None)
-def test_named_policies_equal_the_oracle(
-    workload: tuple[list[naive.Job], int], policy: str, passes: PassName, overrun: OverrunName
-) -> None:
-    jobs, processors = workload
-    point = named_policy(policy)
-    expected = naive.simulate(
-        jobs,
-        processors,
-        order=point.order,
-        backfilling=point.backfilling,
-        reservations=point.reservations,
-        overrun=overrun,
-        passes=passes,
-        backfill_order=str(point.backfill_order),
+NAIVE: dict[Any, naive.Score] = {
+    widest_first: lambda now, submit_time, estimate, processors: float(processors),
+    area_over_wait: area_over_wait,
+}
+"""Scores of users for the oracle."""
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> LocalPolicy:
+    """Policies with a name, and any point of the policy space, with scores of users."""
+    if draw(st.booleans()):
+        return named_policy(draw(st.sampled_from([*POLICIES, "easy(2)", "easy(3)"])))
+    backfilling: BackfillingName = draw(st.sampled_from(get_args(BackfillingName)))
+    reserving, sorting = backfilling == "easy", backfilling in ("first_fit", "easy")
+    return LocalPolicy(
+        order=draw(st.sampled_from([*ORDERS, *NAIVE])),
+        backfilling=backfilling,
+        reservations=draw(st.integers(1, 4)) if reserving else 1,
+        backfill_order=draw(st.sampled_from(["queue", *STATIC_ORDERS])) if sorting else "queue",
+        prediction=draw(st.sampled_from(["estimate", "estimate", "double", "actual"])),
     )
-    assert engine.simulate(jobs, processors, point, overrun, passes) == expected
 
 
 @given(
-    workload=strategies.workloads(),
-    order=st.sampled_from(list(ORDERS)),
-    backfilling=st.sampled_from(["none", "first_fit", "easy", "conservative"]),
-    reservations=st.integers(1, 4),
-    backfill_order=st.sampled_from(["queue", *STATIC_ORDERS]),
-    overrun=st.sampled_from(OVERRUNS),
+    workload=strategies.workloads(max_jobs=20),
+    policy=policies(),
+    overrun=st.sampled_from(get_args(OverrunName)),
     passes=st.sampled_from(PASSES),
 )
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=3000)
 def test_every_point_of_the_policy_space_equals_the_oracle(
-    workload: tuple[list[naive.Job], int],
-    order: OrderName,
-    backfilling: BackfillingName,
-    reservations: int,
-    backfill_order: Literal["queue"] | OrderName,
-    overrun: OverrunName,
-    passes: PassName,
+    workload: tuple[list[naive.Job], int], policy: LocalPolicy, overrun: OverrunName, passes: PassName
 ) -> None:
     jobs, processors = workload
-    if backfilling != "easy":
-        reservations = 1
-    if backfilling in ("none", "conservative"):
-        backfill_order = "queue"
-    policy = LocalPolicy(
-        name="any",
-        order=order,
-        backfilling=backfilling,
-        reservations=reservations,
-        backfill_order=backfill_order,
+    point = naive.Policy(
+        NAIVE.get(policy.order, policy.order),
+        policy.backfilling,
+        policy.reservations,
+        str(policy.backfill_order),
     )
-    expected = naive.simulate(
-        jobs,
-        processors,
-        order=order,
-        backfilling=backfilling,
-        reservations=reservations,
-        backfill_order=backfill_order,
-        overrun=overrun,
-        passes=passes,
-    )
-    assert engine.simulate(jobs, processors, policy, overrun, passes) == expected
-
-
-@given(workload=strategies.workloads(max_jobs=20), passes=st.sampled_from(PASSES))
-@settings(max_examples=150, deadline=None)
-@pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
-def test_user_scores_equal_the_oracle(
-    workload: tuple[list[naive.Job], int], backfilling: BackfillingName, passes: PassName
-) -> None:
-    jobs, processors = workload
-    for score, reference in (
-        (widest_first, lambda now, submit, estimate, size: float(size)),
-        (area_over_wait, lambda *job: area_over_wait(*job)),
-    ):
-        policy = LocalPolicy(name="own", order=score, backfilling=backfilling)
-        expected = naive.simulate(jobs, processors, order=reference, backfilling=backfilling, passes=passes)
-        assert engine.simulate(jobs, processors, policy, passes=passes) == expected
+    options = {"overrun": overrun, "passes": passes, "prediction": policy.prediction}
+    expected = naive.CountedProcessors(jobs, processors, point, **options).simulate()
+    assert engine.simulate(jobs, processors, policy, overrun, passes) == expected.first_start
 
 
 def crowd(number: int, processors: int, seed: int) -> list[naive.Job]:
@@ -150,24 +110,6 @@ def test_crowded_machine_equals_the_oracle(policy: str, passes: PassName) -> Non
     assert engine.simulate(jobs, 300, point, passes=passes) == naive.simulate_policy(
         jobs, 300, policy, passes=passes
     )
-
-
-@given(workload=strategies.workloads(max_jobs=30), passes=st.sampled_from(PASSES))
-@settings(max_examples=200, deadline=None)
-def test_fast_and_general_kernel_agree(workload: tuple[list[naive.Job], int], passes: PassName) -> None:
-    """A score of `now` that orders by submission forces the general kernel."""
-    jobs, processors = workload
-    for backfilling in ("none", "first_fit", "easy"):
-        fast = LocalPolicy(name="fast", backfilling=backfilling)
-        general = LocalPolicy(name="general", order=oldest_first, backfilling=backfilling)
-        assert engine.simulate(jobs, processors, fast, passes=passes) == engine.simulate(
-            jobs, processors, general, passes=passes
-        )
-
-
-def oldest_first(now: int, submit_time: int) -> float:
-    """First come, first served, said in terms of the present time."""
-    return float(now - submit_time)
 
 
 def test_scores_see_user_group_and_queue() -> None:
@@ -211,26 +153,6 @@ def test_corrections_are_counted() -> None:
 def test_impossible_policies_are_refused(parts: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         LocalPolicy(name="odd", **parts)  # type: ignore[arg-type]
-
-
-def test_predictions_take_the_place_of_estimates() -> None:
-    rng = np.random.default_rng(2)
-    jobs = np.empty(60, JOB)
-    jobs["submit"] = np.sort(rng.integers(0, 900, 60))
-    jobs["run"], jobs["processors"] = rng.integers(0, 200, 60), rng.integers(1, 9, 60)
-    jobs["estimate"] = jobs["run"] + rng.integers(1, 300, 60)
-    cases: list[tuple[PredictionName, Any]] = [
-        ("actual", np.maximum(jobs["run"], 1)),
-        ("double", 2 * jobs["estimate"]),
-    ]
-    for prediction, known in cases:
-        for part in ({}, {"order": "shortest"}, {"backfill_order": "shortest"}, {"reservations": 3}):
-            parts: dict[str, Any] = {"backfilling": "easy", **part}
-            told = jobs.copy()
-            told["estimate"] = known
-            expected = schedule(told, 8, LocalPolicy(**parts))[0]
-            assert (schedule(jobs, 8, LocalPolicy(prediction=prediction, **parts))[0] == expected).all()
-            assert (jobs["estimate"] != known).any()
 
 
 def test_policies_say_what_they_predict_and_the_others_do_not() -> None:

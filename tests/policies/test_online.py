@@ -19,7 +19,7 @@ from gridsched.simulation import simulate
 from tests.oracles.local import Job
 from tests.support import strategies
 from tests.support.hosts import starts_under
-from tests.systems.custom.test_scheduler import workload_of
+from tests.support.nodes import workload_of
 
 
 def by_user(submit_time: int, user: int) -> float:

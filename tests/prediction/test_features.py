@@ -46,23 +46,6 @@ def test_history_counts_users_of_different_logs_apart(log: tuple[Workload, Ends]
             assert table.column(name)[job] == value, name
 
 
-def test_history_by_hand() -> None:
-    """User 1 runs 10 s, then 20 s; the third job comes as the second ends, the fourth together with it."""
-    workload = workload_of([0, 5, 50, 50, 51], [10, 20, 0, 7, 1], user=[1, 1, 1, 1, 2])
-    table, order = job_table(workload, np.array([10, 50, 50, 60, 52]), None)
-    assert order.tolist() == [0, 1, 2, 4, 3]
-    expected = {
-        "last_run_time": [-1, -1, 20, 20, -1],
-        "previous_run_time": [-1, -1, 10, 10, -1],
-        "mean_run_time": [-1, -1, 15, 15, -1],
-        "think_time": [-1, -1, 0, 0, -1],
-        "jobs_in_system": [0, 1, 0, 1, 0],
-        "jobs_finished": [0, 0, 2, 2, 0],
-    }
-    assert {name: table.column(name).tolist() for name in expected} == expected
-    assert table.seen["all_finished"].tolist() == [0, 0, 2, 2, 3]
-
-
 @pytest.mark.parametrize("zone", ["US/Pacific", "Europe/Stockholm", "Asia/Kolkata"])
 def test_clock_is_local_also_when_it_changes(zone: str) -> None:
     start = int(datetime(1996, 10, 26, tzinfo=UTC).timestamp())

@@ -162,22 +162,6 @@ def test_mdl_cuts_between_two_users() -> None:
     assert discretise(run_time, "mdl", 10, label=user).representative.tolist() == [2, 65]
 
 
-def test_mdl_cut_must_pay_for_itself() -> None:
-    # one job of each user: gain 1 bit, asked for are (log2(1) + log2(7) - 2) / 2 = 0.40 bit
-    assert mdl_cuts(np.array([1, 2]), np.array([1, 2]), 10).tolist() == [1]
-    # users who alternate are told apart by no cut
-    assert mdl_cuts(np.arange(40), np.arange(40) % 2, 10).tolist() == []
-    assert mdl_cuts(np.arange(40), np.zeros(40, np.int64), 10).tolist() == []
-
-
-def test_mdl_takes_the_best_cuts_first() -> None:
-    run_time = np.arange(90)
-    user = np.repeat([1, 2, 3], [20, 30, 40])
-    assert mdl_cuts(run_time, user, 10).tolist() == [19, 49]
-    assert mdl_cuts(run_time, user, 2).tolist() == [49]
-    assert mdl_cuts(run_time, user, 1).tolist() == []
-
-
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), min_size=1, max_size=40))
 def test_mdl_accepts_what_the_definition_accepts(jobs: list[tuple[int, int]]) -> None:
     ordered = sorted(jobs, key=lambda job: job[0])

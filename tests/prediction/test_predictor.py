@@ -58,13 +58,6 @@ def test_predictor_and_prequential_prediction_agree(log: tuple[Workload, Ends], 
     np.testing.assert_array_equal(drive(workload, end, options, chosen), expected)
 
 
-def test_predictor_agrees_on_a_longer_log() -> None:
-    workload, end = busy_log(500)
-    options = replace(OPTIONS, retrain_seconds=20_000, minimum_history=20, window=200)
-    expected = predict_prequential(workload, end, options).run_time
-    np.testing.assert_array_equal(drive(workload, end, options), expected)
-
-
 def test_logs_have_their_own_models() -> None:
     workload, end = busy_log(200)
     predictor = Predictor(workload, replace(OPTIONS, minimum_history=60), np.arange(200) % 2)

@@ -309,12 +309,6 @@ def test_predictions_are_the_same_in_every_process() -> None:
     assert done.stdout.strip() == digest(threads=1)
 
 
-def test_threads_change_nothing() -> None:
-    workload, end = busy_log(600)
-    one, two = (predict_prequential(workload, end, SOON, threads=threads) for threads in (1, 3))
-    assert same(one, two)
-
-
 def test_kth_window(archive_mirror: Path) -> None:
     """On real jobs the tree is nearer to run times than the requests are, from the third week on."""
     log = by_count(clean(read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")), 0, 3000)

@@ -21,6 +21,7 @@ from gridsched.systems.custom.session import Session, Terms
 from gridsched.systems.custom.simulator import Simulator
 from gridsched.systems.request import Request
 from tests.protocols.test_session import hosts, jobs
+from tests.support.mistakes import mutated
 from tests.support.peers import CODECS, Queue, Scripted, simulated
 
 NUMBER = int(os.environ.get("MESSAGES", "10000"))
@@ -64,21 +65,7 @@ def damaged(answer: bytes, draw: random.Random) -> bytes:
     """An answer with one or more mistakes in its bytes, or in its values."""
     if draw.random() < 0.5:
         return _with_values(answer.removesuffix(b"\0"), draw)
-    content = bytearray(answer)
-    for _ in range(draw.choice((1, 1, 1, 2, 5))):
-        place = draw.randrange(len(content) + 1)
-        kind = draw.randrange(5)
-        if kind == 0:
-            content[place:place] = draw.choice(PIECES)
-        elif kind == 1:
-            del content[place : place + draw.randrange(1, 30)]
-        elif kind == 2 and place < len(content):
-            content[place] ^= 1 << draw.randrange(8)
-        elif kind == 3:
-            content[place:place] = content[place : place + draw.randrange(1, 60)]
-        else:
-            del content[place:]
-    return bytes(content)
+    return mutated(answer, draw, PIECES)
 
 
 def _with_values(answer: bytes, draw: random.Random) -> bytes:

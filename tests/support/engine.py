@@ -39,23 +39,16 @@ def simulate_policy(
     )
 
 
-def lifecycles(
-    jobs: Sequence[Life], rejected: Collection[int], late: Sequence[tuple[int, int, int]] = ()
-) -> job_lifecycle.Lifecycles:
-    """Lifecycles of the jobs of the naive users.
-
-    `late` are the `limit`, `returns` and `away` of each job that others depend on; by default all notice its
-    end at once.
-    """
+def lifecycles(jobs: Sequence[Life], rejected: Collection[int]) -> job_lifecycle.Lifecycles:
+    """Lifecycles of the jobs of the naive users, who notice at once when a job ends."""
     records = np.zeros(len(jobs), LIFE)
     records["submit"] = [job.submit for job in jobs]
     records["gives_up"] = [FOREVER if job.gives_up == NEVER else job.gives_up for job in jobs]
     records["failed"] = [job.failed for job in jobs]
     records["unmet"] = [1 + len(job.after) for job in jobs]
     records["fate"] = [int(Fate.REJECTED if j in rejected else Fate.COMPLETED) for j in range(len(jobs))]
-    late = late or [(FOREVER, 0, 0)] * len(jobs)
     needs = [(on, j, int(KINDS[kind]), delay) for j, job in enumerate(jobs) for on, kind, delay in job.after]
     needs.sort(key=lambda need: need[0])
-    dependents = np.array([(*need, *late[on]) for on, *need in needs], DEPENDENT)
+    dependents = np.array([(*need, FOREVER, 0, 0) for _, *need in needs], DEPENDENT)
     first = np.searchsorted([on for on, *_ in needs], range(len(jobs) + 1)).astype(np.int64)
     return job_lifecycle.allocate(records, dependents, first)

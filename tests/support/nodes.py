@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,30 @@ from tests.oracles import nodes as oracle
 def jobs_of(**columns: Any) -> gs.Workload:
     """A workload of lists."""
     return gs.Workload(**{"name": "listed", **columns})
+
+
+def workload_of(jobs: Sequence[tuple[Any, ...]], **columns: Any) -> gs.Workload:
+    """Jobs of the oracles as a workload: submit time, run time, requested time and processors come first."""
+    table = np.array([job[:4] for job in jobs], np.int64).reshape(-1, 4).T
+    names = ("submit_time", "run_time", "requested_time", "requested_processors")
+    return jobs_of(**dict(zip(names, table, strict=True)), **columns)
+
+
+def crowd(
+    seed: int = 0, jobs: int = 80, *, longest: int = 200, widest: int = 8, **columns: Any
+) -> gs.Workload:
+    """Jobs that queue up, some of which outrun their requested times."""
+    rng = np.random.default_rng(seed)
+    run = rng.integers(0, longest, jobs)
+    return gs.Workload(
+        name=f"crowd{seed}",
+        submit_time=np.sort(rng.integers(0, 20 * jobs, jobs)),
+        run_time=run,
+        requested_time=np.maximum(run + rng.integers(-longest // 6, longest, jobs), 1),
+        requested_processors=rng.integers(1, widest + 1, jobs),
+        user=rng.integers(0, 4, jobs),
+        **columns,
+    )
 
 
 def some_jobs(rng: np.random.Generator, jobs: int, *, gpus: bool = True, **columns: Any) -> gs.Workload:
@@ -34,6 +59,24 @@ def some_jobs(rng: np.random.Generator, jobs: int, *, gpus: bool = True, **colum
         partition=rng.integers(0, 2, jobs),
         **columns,
     )
+
+
+def some_events(draw: random.Random, names: Sequence[str], first: int = 0) -> list[NodeEvent]:
+    """What happens to nodes about a time; many at few times, and now and then to all at once."""
+    found: list[NodeEvent] = []
+    for _ in range(draw.choice([0, 1, 1, 2, 3, 6])):
+        node = draw.choice([*names, *names, *names, "*"])
+        time, length = max(first - 10, 0) + draw.randint(0, 70), draw.choice([0, 1, 3, 8, 20, 60])
+        kind: Any = draw.choice(["down", "down", "maintenance", "maintenance", "drain"])
+        if kind == "maintenance":
+            start = time + draw.choice([0, 0, 1, 7, 30])
+            found.append(NodeEvent(time=time, node=node, kind=kind, start=start, end=start + length + 1))
+            continue
+        back: Any = {"down": "up", "drain": "resume"}[kind]
+        found.append(NodeEvent(time=time, node=node, kind=kind))
+        if draw.randint(0, 5):
+            found.append(NodeEvent(time=time + length, node=node, kind=back))
+    return found
 
 
 def some_cluster(rng: np.random.Generator, *, gpus: bool = True, events: bool = True) -> gs.Cluster:
@@ -69,10 +112,12 @@ def oracle_events(events: Iterable[NodeEvent], nodes: list[str]) -> list[oracle.
     return [
         oracle.Event(
             event.time,
-            nodes.index(event.node),
+            n,
             "window" if event.kind == "maintenance" else event.kind,
             event.start,
             event.end,
         )
         for event in events
+        for n, node in enumerate(nodes)
+        if event.node in (node, "*")
     ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
 from gridsched.nodes import NodeEvent
 from tests.oracles.grid import GridCluster, GridJob
 from tests.oracles.local import Job
+from tests.oracles.users import NEVER, Submission
+from tests.support.nodes import some_events
 
 
 def clusters() -> st.SearchStrategy[int]:
@@ -82,26 +84,6 @@ def workloads(
             size = processors + 1
         jobs.append(Job(submit_time, run_time, estimate, size))
     return jobs, processors
-
-
-class GridParameters(TypedDict):
-    """The parameters of a scheme."""
-
-    phi: int
-    sigma: int
-    delta: float
-    epsilon: float
-
-
-@st.composite
-def grid_parameters(draw: st.DrawFn) -> GridParameters:
-    """Parameters small enough to meet the times of small workloads; checks meet ends and arrivals."""
-    return GridParameters(
-        phi=draw(st.sampled_from([1, 1, 2, 5, 20])),
-        sigma=draw(st.sampled_from([2, 5, 10, 30])),
-        delta=draw(st.sampled_from([0.25, 0.5, 0.7, 1.0, 1.5])),
-        epsilon=draw(st.sampled_from([0.0, 0.5, 1.0, 10.0, 1000.0])),
-    )
 
 
 @st.composite
@@ -186,21 +168,25 @@ def partnerships(draw: st.DrawFn, clusters: int) -> list[set[int]] | None:
     return [draw(st.sets(st.integers(0, clusters - 1))) for _ in range(clusters)]
 
 
+def node_events(nodes: int, first: int = 0) -> st.SearchStrategy[list[NodeEvent]]:
+    """What happens to so many nodes about a time."""
+    names = [f"node{k}" for k in range(nodes)]
+    return st.randoms(use_true_random=False).map(lambda draw: some_events(draw, names, first))
+
+
 @st.composite
-def node_events(draw: st.DrawFn, nodes: int, first: int = 0) -> list[NodeEvent]:
-    """What happens to so many nodes about a time; many at few times, and now and then to all at once."""
-    times = st.integers(max(first - 10, 0), first + 70)
+def lives(draw: st.DrawFn, submit_times: Sequence[int]) -> list[Submission]:
+    """Jobs whose users may give up, and which may wait for others and fail."""
+    wants, needs = draw(st.booleans()), draw(st.booleans())
+    kinds, delays = (
+        st.sampled_from(["after", "afterany", "afterok", "afternotok"]),
+        st.sampled_from([0, 0, 3]),
+    )
     found = []
-    for _ in range(draw(st.sampled_from([0, 1, 1, 2, 3, 6]))):
-        node = f"node{draw(st.integers(0, nodes - 1))}" if draw(st.integers(0, 3)) else "*"
-        kind: Any = draw(st.sampled_from(["down", "down", "maintenance", "maintenance", "drain"]))
-        time, length = draw(times), draw(st.sampled_from([0, 1, 3, 8, 20, 60]))
-        if kind == "maintenance":
-            start = time + draw(st.sampled_from([0, 0, 1, 7, 30]))
-            found.append(NodeEvent(time=time, node=node, kind=kind, start=start, end=start + length + 1))
-            continue
-        back: Any = {"down": "up", "drain": "resume"}[kind]
-        found.append(NodeEvent(time=time, node=node, kind=kind))
-        if draw(st.integers(0, 5)):
-            found.append(NodeEvent(time=time + length, node=node, kind=back))
+    for j, submit in enumerate(submit_times):
+        patience = draw(st.sampled_from([None, 0, 1, 5, 12, 30, -2])) if wants else None
+        others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if needs and j else []
+        after = tuple((on, draw(kinds), draw(delays)) for on in others)
+        gives_up = NEVER if patience is None else max(submit + patience, 0)
+        found.append(Submission(submit, gives_up, needs and draw(st.integers(0, 4)) == 0, after))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,280 +21,11 @@ from gridsched.systems.multiple_requests.scheduler import MultipleRequests
 from gridsched.systems.superscheduler.scheduler import Superscheduler
 from gridsched.workloads.dependencies import dependency_table
 from tests.oracles import grid as naive
-from tests.oracles import nodes as oracle
-from tests.oracles.grid import METRICS, SCHEMES, AskedJob, SelfScheduling, SiteDescription
-from tests.oracles.users import NEVER
+from tests.oracles.grid import METRICS, SCHEMES, SelfScheduling
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
-from tests.support.nodes import jobs_of, oracle_events
-
-MIB = 1024
-
-FATES = ["completed", "rejected", "gave up", "never eligible", "lost", "starved"]
-
-
-@dataclass
-class Case:
-    """A grid and its jobs, for the package and for the oracle."""
-
-    workload: gs.Workload
-    platform: gs.Platform
-    jobs: list[AskedJob]
-    sites: list[SiteDescription]
-    overrun: Any
-
-
-def _asked(row: dict[str, int], kinds: list[oracle.Node], whole: bool) -> dict[str, Any]:
-    """What a job asks for on a cluster."""
-    size, spread, gpus = row["processors"], min(row["nodes"], row["processors"]), row["gpus"]
-    share = row["share"]
-    units, most = size, size
-    if spread > 0:
-        units, most = spread, 1
-    elif gpus > max(kind.gpus for kind in kinds):
-        units = most = gpus
-    elif gpus > 0 or share > 0:
-        units = most = 1
-    cores = -(-size // units)
-    return {
-        "units": units,
-        "cores": cores,
-        "memory": row["memory"] * cores,
-        "gpus": -(-gpus // units),
-        "share": share,
-        "most": 1 if share else most,
-        "whole": whole,
-    }
-
-
-def _rows(draw: random.Random, clusters: int, wanted: tuple[str, ...]) -> list[dict[str, int]]:
-    """Jobs as their users give them."""
-    now, rows = 0, []
-    for _ in range(draw.randint(1, 24 if wanted == ("predicting",) else 12)):
-        now += draw.choice([0, draw.randint(0, 8)])
-        run = draw.choice([0, draw.randint(1, 9), draw.randint(1, 40)])
-        processors = draw.choice([1, 1, 2, draw.randint(1, 10)])
-        row = {
-            "submit": now,
-            "run": run,
-            "estimate": max(1, draw.choice([run, run, 2 * run, run // 2, run + 7])),
-            "processors": processors,
-            "nodes": draw.choice([-1, -1, -1, 1, 2]),
-            "memory": draw.choice([0, 0, 1, 2]) * MIB,
-            "gpus": draw.choice([0, 0, 0, 1, 2]),
-            "share": 0,
-            "queue": draw.randint(0, 2),
-            "user": draw.randint(0, 2),
-            "home": draw.randrange(clusters),
-            "status": draw.choice([1, 1, 1, 0]),
-            "gives_up": -1,
-        }
-        if draw.random() < 0.15:
-            row["gpus"], row["share"], row["nodes"] = 0, draw.choice([300, 600]), -1
-        if "impatient" in wanted and draw.random() < 0.4:
-            row["gives_up"] = now + draw.randint(0, 25)
-        rows.append(row)
-    return rows
-
-
-def _dependencies(draw: random.Random, jobs: int) -> list[tuple[int, int, str, int]]:
-    found = []
-    for job in range(1, jobs):
-        if draw.random() < 0.4:
-            kinds = ["after", "afterany", "afterok", "afternotok"]
-            for on in draw.sample(range(job), min(job, draw.choice([1, 1, 2]))):
-                found.append((job, on, draw.choice(kinds), draw.choice([0, 0, 3])))
-    return found
-
-
-def _events(draw: random.Random, names: list[str]) -> list[NodeEvent]:
-    found: list[NodeEvent] = []
-    for _ in range(draw.randint(0, 3)):
-        node, time = names[draw.randrange(len(names))], draw.randint(0, 50)
-        kind: Any = draw.choice(["down", "down", "drain", "maintenance"])
-        if kind == "maintenance":
-            start = time + draw.randint(0, 20)
-            window = {"start": start, "end": start + draw.randint(1, 15)}
-            found.append(NodeEvent(time=time, node=node, kind=kind, **window))
-            continue
-        back: Any = {"down": "up", "drain": "resume"}[kind]
-        found.append(NodeEvent(time=time, node=node, kind=kind))
-        if draw.random() < 0.8:
-            found.append(NodeEvent(time=time + draw.randint(1, 20), node=node, kind=back))
-    return found
-
-
-def _policy(draw: random.Random, order: str, predicting: bool) -> dict[str, Any]:
-    if predicting and draw.random() < 0.5:
-        return {
-            "backfilling": "easy",
-            "backfill_order": draw.choice(["queue", "shortest"]),
-            "prediction": "recent",
-            "correction": draw.choice(["doubling", "requested", "increments"]),
-        }
-    easy = draw.random() < 0.4
-    backfilling = "easy" if easy else draw.choice(["none", "first_fit", "easy", "conservative"])
-    sorted_ = backfilling in ("easy", "first_fit")
-    return {
-        "prediction": draw.choice(["estimate", "double", "actual"]) if predicting else "estimate",
-        "order": order,
-        "backfilling": backfilling,
-        "reservations": draw.choice([1, 1, 2]) if backfilling == "easy" else 1,
-        "backfill_order": draw.choice(["queue", "queue", "shortest"]) if sorted_ else "queue",
-    }
-
-
-def _limits(
-    draw: random.Random, wanted: tuple[str, ...], users: int
-) -> tuple[list[Limit], list[oracle.Limit]]:
-    """Limits for each user."""
-    if "limits" not in wanted or draw.random() < 0.3:
-        return [], []
-    most, cores = draw.choice([(1, None), (2, None), (3, 12)])
-    minutes = draw.choice([None, 9])
-    seconds = NEVER if minutes is None else 60 * minutes
-    given = Limit(by="user", jobs=most, processors=cores, processor_minutes=minutes)
-    return [given], [oracle.Limit(most, cores or NEVER, seconds)] * users
-
-
-def _site(
-    draw: random.Random, m: int, wanted: tuple[str, ...], orders: tuple[str, ...], overrun: str, users: int
-) -> tuple[gs.Cluster, SiteDescription]:
-    """A cluster, for the package and for the oracle."""
-    kinds = [
-        oracle.Node(draw.randint(1, 8), draw.choice([0, 4, 16]) * MIB, draw.choice([0, 0, 1, 2]))
-        for _ in range(draw.randint(1, 4))
-    ]
-    names = [f"n{k}x0" for k in range(len(kinds))]
-    events = _events(draw, names) if "failures" in wanted else []
-    known = oracle_events(events, names)
-    allowed = [set(range(len(kinds)))]
-    partitions = []
-    if "partitions" in wanted and draw.random() < 0.7:
-        allowed.append(set(draw.sample(range(len(kinds)), draw.randint(1, len(kinds)))))
-        partitions = [Partition(number=0), Partition(number=1, nodes=[names[n] for n in allowed[1]])]
-    given, limits = _limits(draw, wanted, users)
-    order = draw.choice(["fcfs", "fcfs", "shortest", "smallest", *orders])
-    policy = _policy(draw, order, "predicting" in wanted)
-    placement: Any = draw.choice(["first_fit", "best_fit", "worst_fit", "spread"])
-    requeue: Any = draw.choice(["place", "end", "lost"])
-    interval, cost = draw.choice([0, 0, 4, 10]), draw.choice([0, 1, 2])
-    cluster = gs.Cluster(
-        name=f"c{m}",
-        nodes=[
-            NodeType(cores=k.cores, memory=k.memory // MIB, gpus=k.gpus, name=f"n{n}x")
-            for n, k in enumerate(kinds)
-        ],
-        node_exclusive=draw.random() < 0.15,
-        speed=draw.choice([1.0, 1.0, 2.0, 0.5, 0.7]),
-        policy=LocalPolicy(**policy),
-        placement=placement,
-        partitions=partitions,
-        partition_of="queue",
-        limits=given,
-        events=events,
-        requeue=requeue,
-        checkpoint_interval=interval,
-        checkpoint_cost=cost,
-    )
-    named = oracle.Policy(
-        **policy, placement=placement, overrun=overrun, requeue=requeue, interval=interval, cost=cost
-    )
-    return cluster, SiteDescription(kinds, named, cluster.speed, allowed, known, limits)
-
-
-def some_case(
-    seed: int, wanted: tuple[str, ...] = (), orders: tuple[str, ...] = ("lxf",), homeless: bool = False
-) -> Case:
-    """A grid of up to three clusters with its jobs; homeless ones have times as at speed 1."""
-    draw = random.Random(seed)
-    count = draw.choice([1, 2, 2, 3])
-    rows = _rows(draw, count, wanted)
-    overrun = draw.choice(["doubling", "doubling", "increments"])
-    needs = _dependencies(draw, len(rows)) if "dependent" in wanted else []
-    users = sorted({row["user"] for row in rows})
-    clusters, sites, asked = [], [], []
-    for m in range(count):
-        cluster, site = _site(draw, m, wanted, orders, overrun, len(users))
-        clusters.append(cluster)
-        sites.append(site)
-        asked.append([_asked(row, site.nodes, cluster.node_exclusive) for row in rows])
-        for row, each in zip(rows, asked[-1], strict=True):
-            each["where"] = row["queue"] if len(cluster.partitions) > row["queue"] else 0
-            each["groups"] = [users.index(row["user"])] if site.limits else []
-    jobs = [
-        AskedJob(
-            count if homeless else row["home"],
-            oracle.Job(
-                row["submit"],
-                row["run"],
-                row["estimate"],
-                failed=row["status"] == 0,
-                user=row["user"],
-                gives_up=row["gives_up"] if row["gives_up"] >= 0 else NEVER,
-                after=[(on, kind, delay) for job, on, kind, delay in needs if job == j],
-            ),
-            [each[j] for each in asked],
-        )
-        for j, row in enumerate(rows)
-    ]
-
-    def column(name: str) -> Any:
-        return np.array([row[name] for row in rows])
-
-    extra: dict[str, Any] = {}
-    if "impatient" in wanted:
-        extra["gives_up_time"] = column("gives_up")
-    if "dependent" in wanted:
-        extra["dependencies"] = dependency_table(needs)
-    workload = gs.Workload(
-        name=f"case{seed}",
-        submit_time=column("submit"),
-        run_time=column("run"),
-        requested_time=column("estimate"),
-        requested_processors=column("processors"),
-        requested_nodes=column("nodes"),
-        requested_memory=column("memory"),
-        requested_gpus=np.where(column("gpus") > 0, column("gpus"), -1),
-        gpu_share=np.where(column("share") > 0, column("share"), -1),
-        queue=column("queue"),
-        user=column("user"),
-        status=column("status"),
-        home=None if homeless else column("home"),
-        **extra,
-    )
-    return Case(workload, gs.Platform(clusters), jobs, sites, overrun)
-
-
-def check(run: Any, found: dict[str, Any]) -> None:
-    """Check that a run is what the oracle found."""
-    gs.verify(run)
-    assert_fields(run, start_time=found["start"], killed=found["kills"], corrections=found["corrections"])
-    assert [FATES[fate] for fate in run["fate"].values] == found["fate"]
-    offset = np.searchsorted(run["node_cluster"].values, np.arange(run.sizes["cluster"]))
-    executions = []
-    for p in range(run.sizes["piece"]):
-        s = int(run["piece_segment"].values[p])
-        m = int(run["segment_cluster"].values[s])
-        bits, share = int(run["piece_devices"].values[p]), int(run["piece_share"].values[p])
-        executions.append(
-            (
-                m,
-                int(run["segment_job"].values[s]),
-                int(run["piece_node"].values[p] - offset[m]),
-                *(int(run[f"piece_{name}"].values[p]) for name in ("units", "cores", "memory")),
-                tuple((d, share) for d in range(62) if bits >> d & 1),
-                int(run["segment_start"].values[s]),
-                int(run["segment_end"].values[s]),
-            )
-        )
-    assert sorted(executions) == found["executions"]
-    if "predicted_run_time" in run:
-        ran = run["start_time"].values >= 0
-        assert run["predicted_run_time"].values[ran].tolist() == np.array(found["predicted"])[ran].tolist()
-
-
-CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures", "predicting")
+from tests.support.node_cases import CAPABILITIES, FATES, check, some_case
+from tests.support.nodes import crowd, jobs_of
 
 WANTED: list[tuple[str, ...]] = [(), *((each,) for each in CAPABILITIES), CAPABILITIES]
 
@@ -398,21 +129,6 @@ def test_multiple_requests(priority: str, wanted: tuple[str, ...], seed: int) ->
 # --- by hand --------------------------------------------------------------------------------------
 
 
-def crowd(seed: int, jobs: int = 120, **columns: Any) -> gs.Workload:
-    """Jobs that queue up."""
-    rng = np.random.default_rng(seed)
-    run = rng.integers(0, 400, jobs)
-    return gs.Workload(
-        name=f"crowd{seed}",
-        submit_time=np.sort(rng.integers(0, 15 * jobs, jobs)),
-        run_time=run,
-        requested_time=np.maximum(run + rng.integers(-50, 400, jobs), 1),
-        requested_processors=rng.integers(1, 33, jobs),
-        user=rng.integers(0, 4, jobs),
-        **columns,
-    )
-
-
 NEVER_MIND = NodeEvent(time=10**7, node="node0", kind="drain")
 """An event that touches nobody makes nodes matter."""
 
@@ -434,7 +150,7 @@ def two_sites(policy: str | LocalPolicy, node: int, **south: Any) -> list[gs.Pla
 def test_nodes_that_do_not_matter(policy: str, node: int, scheduler: str) -> None:
     """Without reservations, which name nodes, or on one node, jobs start as on as many processors."""
     plain, nodes = two_sites(policy, node)
-    jobs = [crowd(1), crowd(2)]
+    jobs = [crowd(k, 120, longest=400, widest=32) for k in (1, 2)]
     runs = [gs.simulate(jobs, platform, scheduler) for platform in (plain, nodes)]
     for run in runs:
         gs.verify(run)
@@ -454,7 +170,7 @@ PREDICTING = [
 @pytest.mark.parametrize("policy", PREDICTING, ids=[policy.name for policy in PREDICTING])
 def test_predictions_on_a_node_are_those_on_processors(policy: LocalPolicy) -> None:
     """One node has the starts of as many processors, under local policies alone and as part of a grid."""
-    jobs = [crowd(7), crowd(8)]
+    jobs = [crowd(k, 120, longest=400, widest=32) for k in (7, 8)]
     plain, nodes = two_sites(policy, 64)
     expected = gs.simulate(jobs, plain, "local")
     assert (expected["predicted_run_time"] != expected["estimate"]).any()
@@ -464,23 +180,6 @@ def test_predictions_on_a_node_are_those_on_processors(policy: LocalPolicy) -> N
         for name in ("start_time", "predicted_run_time"):
             np.testing.assert_array_equal(run[name], expected[name])
         assert run.attrs["corrections"] == expected.attrs["corrections"]
-
-
-@pytest.mark.parametrize("scheduler", ["s-i", "jscheduler", "multiple-requests"])
-def test_whole_nodes(scheduler: str) -> None:
-    plain, nodes = two_sites("ff", 4, node_exclusive=True)
-    runs = [gs.simulate([crowd(3), crowd(4)], platform, scheduler) for platform in (plain, nodes)]
-    gs.verify(runs[1])
-    np.testing.assert_array_equal(runs[0]["start_time"], runs[1]["start_time"])
-
-
-def test_users_who_never_give_up_change_nothing() -> None:
-    plain = two_sites("easy", 64)[0]
-    jobs = [crowd(5), crowd(6)]
-    patient = [replace(each, gives_up_time=np.full(len(each), 10**8)) for each in jobs]
-    for scheduler in ("s-i", "jscheduler", "multiple-requests-dual"):
-        starts = [gs.simulate(each, plain, scheduler)["start_time"] for each in (jobs, patient)]
-        np.testing.assert_array_equal(starts[0], starts[1])
 
 
 def cost_of_waiting(wait: int, idle: int) -> float:
@@ -661,7 +360,7 @@ def test_what_is_never_up_again_starves(scheme: str) -> None:
 def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
     """Jobs that are killed, lost or given up leave the predictor without an end of their own."""
     rng = np.random.default_rng(7)
-    jobs = crowd(8, 200, status=rng.choice([0, 1], 200))
+    jobs = crowd(8, 200, longest=400, widest=32, status=rng.choice([0, 1], 200))
     jobs = replace(
         jobs,
         gives_up_time=jobs.submit_time + rng.choice([50, 10**6], 200),

@@ -25,13 +25,13 @@ from tests.oracles.local import Job
 from tests.support import strategies
 from tests.support.hosts import starts_under
 from tests.support.libraries import ABI, DECIDE, HEAD, example, library
-from tests.systems.custom.schedulers import CompiledEasy, CompiledFcfs, Easy, Fcfs
-from tests.systems.custom.test_scheduler import workload_of
+from tests.support.nodes import workload_of
+from tests.systems.custom.schedulers import CompiledEasy, Easy, Fcfs
 
 
 @given(
     case=strategies.workloads().filter(lambda case: case[0]),
-    scheduler=st.sampled_from([Fcfs, Easy, CompiledFcfs, CompiledEasy]),
+    scheduler=st.sampled_from([Fcfs, Easy, CompiledEasy]),
 )
 def test_users_start_jobs_as_in_a_simulation(
     case: tuple[list[Job], int], scheduler: type[gs.CustomScheduler]

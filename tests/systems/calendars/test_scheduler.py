@@ -19,246 +19,48 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
 from gridsched.systems.calendars import planning
-from gridsched.systems.calendars.kernels import bookings, managers
-from gridsched.systems.calendars.kernels.bookings import REQUEST, ManagerTree, Status
-from gridsched.systems.calendars.planning import CalendarSchedule, prepare, schedule_calendars
+from gridsched.systems.calendars.kernels import managers
+from gridsched.systems.calendars.planning import prepare
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan
 from gridsched.traces import clean, read_swf, select_window
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from tests.oracles import local as naive
-from tests.oracles.calendars import NONE, Job, Outcome, Simulation
+from tests.oracles.calendars import Job
 from tests.support import engine
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
-
-COMPARED = (
-    "slots_max",
-    "splits",
-    "moves",
-    "early_exits",
-    "displaced",
-    "delayed",
-    "killed",
-    "suspended",
-    "promoted",
-    "forwarded",
-    "bumped",
-    "kept_home",
-    "over_limit",
-    "inquiries",
-    "failed_inquiries",
-    "aborts",
-    "messages",
+from tests.support.nodes import workload_of
+from tests.systems.calendars.cases import (
+    TENS,
+    check_against_oracle,
+    check_worked,
+    problems,
+    records,
+    run,
+    slots_of,
 )
-"""Counts that the oracle knows, too."""
-
-
-def records(jobs: list[Job]) -> NDArray[Any]:
-    """The jobs of the oracle as the engine takes them."""
-    table = np.zeros(len(jobs), REQUEST)
-    for record, job in zip(table, jobs, strict=True):
-        record["submit"], record["run"], record["estimate"] = job.submit_time, job.run_time, job.estimate
-        record["nodes"], record["home"], record["reserved"] = job.processors, job.home, job.reserved
-    return table
-
-
-def run(
-    jobs: list[Job], root: Manager | Cluster | int, options: Calendars | SlotPlan, **more: Any
-) -> CalendarSchedule:
-    """Schedule of the jobs; a number is a cluster of so many nodes."""
-    if isinstance(root, int):
-        root = Cluster(processors=root)
-    if isinstance(options, SlotPlan):
-        options = Calendars(slots=options)
-    return schedule_calendars(records(jobs), root, options, **more)
-
-
-def check_against_oracle(
-    jobs: list[Job],
-    root: Manager | Cluster,
-    options: Calendars,
-    refusals: list[bool] | None = None,
-    seed: int = 0,
-) -> None:
-    """Starts, ends, promises, executions and counts are those of the oracle."""
-    refusals = refusals or []
-    done = run(jobs, root, options, seed=seed, refusals=refusals)
-    oracle = Simulation(
-        jobs, root, options, rank=lambda job, which: int(bookings.rank(seed, job, which)), refusals=refusals
-    ).run()
-    check_equal(done, oracle)
-
-
-def check_equal(done: CalendarSchedule, oracle: Outcome) -> None:
-    assert_fields(
-        done.jobs,
-        start_time=oracle.start,
-        end_time=oracle.end,
-        planned_start=oracle.planned,
-        earliest_time=oracle.earliest,
-    )
-    assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
-    assert_fields(done.counts, **{name: oracle.counts[name] for name in COMPARED})
-
-
-def check_worked(done: CalendarSchedule, **expected: Any) -> None:
-    """Columns of the jobs, and counts of the run, whose names begin with `total_`."""
-    of_jobs = {name: value for name, value in expected.items() if not name.startswith("total_")}
-    assert_fields(done.jobs, **of_jobs)
-    totals = expected.keys() - of_jobs.keys()
-    assert_fields(done.counts, **{name.removeprefix("total_"): expected[name] for name in totals})
-
-
-def slots_of(tree: ManagerTree, row: int = 0) -> list[tuple[int, int, int]]:
-    """Begin, end and free nodes of the slots of a calendar that were ever needed."""
-    found = []
-    for level, slot in enumerate(tree.calendars.levels):
-        last = level + 1 == len(tree.calendars.levels)
-        for number in range(slot["first"], tree.calendars.tally["grown"][0] if last else slot["end"]):
-            begin = int(slot["origin"] + number * slot["duration"])
-            free = int(tree.calendars.free[row, slot["base"] + (number & slot["mask"])])
-            found.append((begin, begin + int(slot["duration"]), free))
-    return found
-
-
-def nodes_on(tree: ManagerTree, j: int, k: int) -> int:
-    """Nodes that a placed job takes on a cluster."""
-    holder = tree.managers[tree.plans["place"][j]]
-    if not holder["first"] <= k < holder["end"]:
-        return 0
-    place = j if holder["size"] == 1 else len(tree.jobs) + tree.jobs["span"][j] * len(tree.clusters) + k
-    asked = int(tree.holds["tasks"][len(tree.clusters) + place])
-    unit = int(tree.calendars.rows["unit"][k])
-    assert tree.holds["item"][len(tree.clusters) + place] == j
-    return (asked + unit - 1) // unit * unit
-
-
-def check_bookings(tree: ManagerTree, now: int) -> None:
-    """What is free in each slot is what no job holds; jobs that ended may hold the slot that runs."""
-    present = np.flatnonzero(np.isin(tree.plans["status"], (Status.WAITING, Status.RUNNING)))
-    for k in range(len(tree.clusters)):
-        nodes = int(tree.calendars.rows["nodes"][k])
-        previous_end = None
-        for begin, end, free in slots_of(tree, k):
-            assert previous_end in (None, begin)
-            previous_end = end
-            held = [
-                nodes_on(tree, j, k)
-                for j in present.tolist()
-                if tree.plans["start"][j] < end and tree.plans["end"][j] > begin
-            ]
-            assert 0 <= free <= nodes - sum(held)
-            if begin >= now:
-                assert free == nodes - sum(held)
-
-
-def check_every_instant(
-    jobs: list[Job],
-    root: Manager | Cluster,
-    options: Calendars,
-    refusals: list[bool] | None = None,
-) -> None:
-    """At every instant the bookings are sound, no planned start is put off, and reservations stay."""
-    tree, outages = prepare(records(jobs), root, options, refusals=refusals or [])
-    promises: dict[int, int] = {}
-    accurate = all(job.run_time <= job.estimate for job in jobs)
-    while True:
-        now = managers.schedule(tree, outages, 1)
-        if now < 0:
-            break
-        check_bookings(tree, now)
-        for j in np.flatnonzero(tree.plans["promise"] >= 0).tolist():
-            start = int(tree.plans["first"][j] if tree.plans["first"][j] >= 0 else tree.plans["start"][j])
-            if accurate:
-                assert start <= promises.get(j, start)
-            if tree.plans["group"][j] == bookings.Group.RESERVED:
-                assert start == jobs[j].reserved
-            promises[j] = start
-
-
-# --- strategies -----------------------------------------------------------------------------------
-
-
-@st.composite
-def slot_plans(draw: st.DrawFn) -> SlotPlan:
-    """One to four levels of short slots."""
-    durations = [draw(st.sampled_from([1, 2, 5]))]
-    for factor in draw(st.lists(st.sampled_from([2, 3, 4]), max_size=3)):
-        durations.append(durations[-1] * factor)
-    levels: list[tuple[int | None, int]] = [(draw(st.integers(1, 4)), each) for each in durations[:-1]]
-    return SlotPlan(levels=[*levels, (None, durations[-1])])
-
-
-@st.composite
-def calendar_options(draw: st.DrawFn) -> Calendars:
-    return Calendars(
-        slots=draw(slot_plans()),
-        low_water=draw(st.sampled_from([0.5, 0, 0.9])),
-        threshold=draw(st.sampled_from([1, 1, 0.5, 0.75])),
-        overrun=draw(st.sampled_from(["suspend", "kill"])),
-        refused=draw(st.sampled_from(["reject", "queue"])),
-    )
-
-
-@st.composite
-def streams(draw: st.DrawFn, nodes: list[int], unit: int, *, accurate: bool) -> list[Job]:
-    """Jobs by submit time, some with reservations, a few too large; `accurate` estimates are upper bounds."""
-    jobs: list[Job] = []
-    submit = draw(st.sampled_from([0, 7, 100]))
-    for _ in range(draw(st.integers(0, 14))):
-        submit += draw(st.sampled_from([0, 0, 1, 2, 5, 20]))
-        estimate = draw(st.integers(1, 30))
-        kinds = [st.just(estimate), st.integers(0, estimate)]
-        run_time = draw(st.one_of(kinds if accurate else [*kinds, st.integers(1, 60)]))
-        home = draw(st.integers(0, len(nodes) - 1))
-        size = draw(st.integers(1, nodes[home]) | st.integers(1, sum(nodes)))
-        kind = draw(st.integers(0, 9))
-        reserved = NONE
-        if kind < 2:
-            reserved = -(-(submit + draw(st.sampled_from([0, 3, 10, 30]))) // unit) * unit
-        elif kind == 9:
-            size = draw(st.sampled_from([size, sum(nodes) + 1]))
-        jobs.append(Job(submit, run_time, estimate, size, home, reserved))
-    return jobs
-
-
-def whole_nodes() -> st.SearchStrategy[dict[str, Any]]:
-    """Processors of a node, and whether jobs take whole ones; mostly not."""
-    return st.sampled_from([(1, False), (1, False), (2, False), (2, True), (3, True)]).map(
-        lambda drawn: {"processors_per_node": drawn[0], "node_exclusive": drawn[1]}
-    )
-
-
-@st.composite
-def problems(draw: st.DrawFn, *, accurate: bool) -> tuple[list[Job], Cluster, Calendars]:
-    """A stream, a small cluster and its calendar."""
-    options = draw(calendar_options())
-    nodes = draw(st.sampled_from([1, 2, 3, 4, 6]))
-    speed = 1.0 if accurate else draw(st.sampled_from([1.0, 1.0, 2.0, 0.7]))
-    whole = draw(whole_nodes())
-    jobs = draw(streams([nodes * whole["processors_per_node"]], options.slots.fundamental, accurate=accurate))
-    return jobs, Cluster(processors=nodes * whole["processors_per_node"], speed=speed, **whole), options
-
 
 # --- against the oracle ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("accurate", [True, False])
-@given(data=st.data())
-@settings(max_examples=60)
-def test_schedules_equal_the_oracle(accurate: bool, data: st.DataObject) -> None:
-    check_against_oracle(*data.draw(problems(accurate=accurate)))
+KINDS = {
+    "one cluster": {"depth": 0},
+    "accurate": {"accurate": True},
+    "outrun": {},
+    "failing cluster": {"depth": 0, "failing": True},
+    "failing": {"failing": True},
+    "failing, accurate": {"failing": True, "accurate": True},
+}
+"""What is drawn."""
 
 
-@pytest.mark.parametrize("accurate", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(max_examples=60)
-def test_bookings_are_sound_and_promises_are_kept_at_every_instant(
-    accurate: bool, data: st.DataObject
-) -> None:
-    check_every_instant(*data.draw(problems(accurate=accurate)))
+@settings(max_examples=100)
+def test_schedules_equal_the_oracle(kind: str, data: st.DataObject) -> None:
+    check_against_oracle(data.draw(problems(**KINDS[kind])))
 
 
 @st.composite
@@ -305,8 +107,6 @@ def test_figure_1_of_the_paper() -> None:
 
 SPLIT_LATE = Calendars(slots=SlotPlan(levels=[(1, 10), (None, 40)]), low_water=0)
 LATE = [Job(1, 40, 40, 2), Job(1, 40, 40, 1), Job(1, 40, 40, 4)]
-TENS = Calendars(slots=SlotPlan(levels=[(None, 10)]))
-"""Slots of 10 s only."""
 REFUSING = Calendars(slots=SlotPlan(levels=[(2, 10), (None, 40)]))
 ASKING = [Job(0, 35, 35, 2), Job(1, 10, 10, 1, reserved=20), Job(1, 10, 10, 1, reserved=70)]
 OVERRUN = [Job(0, 35, 10, 1), Job(0, 10, 10, 1)]
@@ -455,19 +255,6 @@ def test_low_water_marks_decide_when_slots_are_split() -> None:
     assert levels() == [2 + 4, 2 - 1 + 2]
 
 
-@given(problem=problems(accurate=True))
-@settings(max_examples=40)
-def test_the_earliest_time_of_a_refusal_is_accepted(
-    problem: tuple[list[Job], Cluster, Calendars],
-) -> None:
-    jobs, cluster, options = problem
-    done = run(jobs, cluster, options)
-    for j in np.flatnonzero(done.jobs["status"] == Status.REFUSED)[:1]:
-        before = jobs[: j + 1]
-        before[j] = jobs[j]._replace(reserved=int(done.jobs["earliest_time"][j]))
-        assert run(before, cluster, options).jobs["start_time"][j] == done.jobs["earliest_time"][j]
-
-
 # --- how many slots -------------------------------------------------------------------------------
 
 ROWS: dict[int, list[tuple[int | None, int]]] = {
@@ -571,15 +358,7 @@ def test_what_makes_no_sense_is_refused(wrong: Callable[[], object], message: st
 
 def workload(name: str, *jobs: tuple[int, int, int, int], **columns: Any) -> Workload:
     """Jobs by submit time, run time, requested time and processors, and other columns."""
-    submit, run_time, requested, processors = np.array(jobs, np.int64).reshape(-1, 4).T
-    return Workload(
-        name=name,
-        submit_time=submit,
-        run_time=run_time,
-        requested_time=requested,
-        requested_processors=processors,
-        **columns,
-    )
+    return workload_of(jobs, name=name, **columns)
 
 
 def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:

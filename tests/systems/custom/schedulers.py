@@ -41,22 +41,6 @@ class Easy(gs.CustomScheduler):
                 extra -= 0 if in_time else processors
 
 
-class CompiledFcfs(gs.CustomScheduler):
-    """First come, first served, compiled."""
-
-    @gs.compiled
-    @staticmethod
-    def decide(now: Any, queue: Any, running: Any, free: Any, parameters: Any, actions: Any) -> int:
-        """Start jobs up to the first that does not fit."""
-        count, idle = 0, free[0]
-        while count < len(queue) and queue[count]["processors"] <= idle:
-            idle -= queue[count]["processors"]
-            actions[count]["kind"], actions[count]["cluster"] = gs.Action.START, 0
-            actions[count]["job"] = queue[count]["job"]
-            count += 1
-        return count
-
-
 class CompiledEasy(gs.CustomScheduler):
     """EASY backfilling, compiled."""
 

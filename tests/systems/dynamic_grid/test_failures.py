@@ -4,214 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import ANY
 
-import numpy as np
 import pytest
-import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from gridsched.engine import job_lifecycle as engine_lifecycles
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.nodes import NodeEvent
-from gridsched.platform import Cluster, Platform
-from gridsched.simulation import simulate
-from gridsched.systems.dynamic_grid.graphs import graph_of_edges
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Stay
-from gridsched.systems.dynamic_grid.planning import DynamicSchedule
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
-from gridsched.systems.job_outcomes import outages_of
 from gridsched.verification import verify
-from gridsched.workloads import Workload
-from gridsched.workloads.dependencies import DEPENDENCY
-from tests.oracles.dynamic_grid import DynamicJob, Life, Outage, Repairs
-from tests.oracles.local import POLICIES as NAIVE_POLICIES
-from tests.oracles.users import NEVER
-from tests.support.engine import KINDS, lifecycles
+from tests.oracles.dynamic_grid import DynamicJob
+from tests.oracles.users import Submission
 from tests.support.fields import assert_fields, field
-from tests.support.strategies import node_events
+from tests.systems.dynamic_grid.cases import run_of
 from tests.systems.dynamic_grid.test_scheduler import (
-    COMPOSED,
     Case,
     Change,
     cases,
     changed,
     grid,
     job,
-    names_of,
-    of_engine,
-    of_oracle,
-    oracle,
     schedule,
     where,
 )
-
-FATES = {
-    "completed": Fate.COMPLETED,
-    "rejected": Fate.REJECTED,
-    "gave up": Fate.GAVE_UP,
-    "never eligible": Fate.NEVER_ELIGIBLE,
-    "lost": Fate.LOST,
-}
-
-
-class FailureCase(NamedTuple):
-    """A grid whose clusters fail, and what its jobs live through."""
-
-    case: Case
-    clusters: list[Cluster]
-    lifecycles: list[Life]
-    local: str
-
-
-@st.composite
-def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCase:
-    """Small grids as those of `cases`, with failures, or users who give up and dependencies, or both."""
-    case = draw(cases(alike=draw(st.booleans())))
-    clusters = []
-    for i, processors in enumerate(case.processors):
-        node = case.nodes[i]
-        per_node = node if node > 1 else draw(st.sampled_from([k for k in (1, 2, 3) if processors % k == 0]))
-        events = draw(node_events(processors // per_node)) if fails and draw(st.integers(0, 3)) else []
-        clusters.append(
-            Cluster(
-                name=f"c{i}",
-                processors=processors,
-                processors_per_node=per_node,
-                node_exclusive=node > 1,
-                speed=float(case.speeds[i]),
-                events=events,
-                requeue=draw(st.sampled_from(["place", "place", "end", "lost"])),
-                checkpoint_interval=draw(st.sampled_from([0, 0, 1, 3, 7])),
-                checkpoint_cost=draw(st.sampled_from([0, 1, 2])),
-            )
-        )
-    lifecycles = []
-    for j, each in enumerate(case.jobs):
-        gives_up = NEVER
-        needs: list[tuple[int, str, int]] = []
-        if jobs_live:
-            gives_up = draw(st.sampled_from([NEVER, NEVER, each.submit_time + draw(st.integers(-2, 20))]))
-            others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if j else []
-            if draw(st.booleans()):
-                delays = st.sampled_from([0, 0, 3])
-                needs = [(on, draw(st.sampled_from(list(KINDS))), draw(delays)) for on in others]
-        lifecycles.append(Life(max(gives_up, 0), jobs_live and draw(st.integers(0, 4)) == 4, tuple(needs)))
-    local = draw(
-        st.sampled_from(["fcfs", "easy", "conservative"]) | st.sampled_from([*NAIVE_POLICIES, *COMPOSED])
-    )
-    return FailureCase(case, clusters, lifecycles, local)
-
-
-def dependencies(lifecycles: Sequence[Life], own: Sequence[int]) -> NDArray[np.void]:
-    """Dependencies among some of the jobs, by their indices there."""
-    needs = [
-        (own.index(j), own.index(on), int(KINDS[kind]), delay)
-        for j in own
-        for on, kind, delay in lifecycles[j].after
-        if on in own
-    ]
-    table = np.zeros(len(needs), DEPENDENCY)
-    for name, values in zip(("job", "on", "kind", "delay"), zip(*needs, strict=True), strict=False):
-        table[name] = values
-    return table
-
-
-def life_records(case: Case, lives: Sequence[Life]) -> engine_lifecycles.Lifecycles:
-    """Lifecycles as the engine has them."""
-    jobs = zip(case.jobs, lives, strict=True)
-    return lifecycles([life._replace(submit=job.submit_time) for job, life in jobs], ())
-
-
-def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.Lifecycles]:
-    lives = life_records(failing.case, failing.lifecycles)
-    return schedule(failing.case, failing.local, clusters=failing.clusters, lifecycles=lives), lives
-
-
-def naive_outages(clusters: Sequence[Cluster]) -> list[Outage]:
-    rows = outages_of(tuple(clusters))
-    return [Outage._make(row[: len(Outage._fields)]) for row in rows.tolist()]
-
-
-def naive_repairs(clusters: Sequence[Cluster]) -> list[Repairs]:
-    """How clusters whose nodes fail treat jobs that are killed."""
-    return [
-        Repairs(
-            each.requeue, each.checkpoint_interval, each.checkpoint_cost if each.checkpoint_interval else 0
-        )
-        if each.events
-        else Repairs()
-        for each in clusters
-    ]
-
-
-@pytest.mark.parametrize(("fails", "jobs_live"), [(True, False), (False, True), (True, True)])
-@given(data=st.data())
-@settings(max_examples=120)
-def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObject) -> None:
-    failing = data.draw(failure_cases(fails=fails, jobs_live=jobs_live))
-    naive = oracle(
-        failing.case,
-        failing.local,
-        lifecycles=failing.lifecycles,
-        outages=naive_outages(failing.clusters),
-        repairs=naive_repairs(failing.clusters),
-    )
-    done, lives = scheduled(failing)
-    assert of_engine(done, naive) == of_oracle(naive)
-    fates = [naive.users.fate.get(j, "completed") for j in range(len(naive.states))]
-    assert lives.jobs["fate"].tolist() == [int(FATES[fate]) for fate in fates]
-    assert done.grid.lifecycles.jobs["killed"].tolist() == [state.killed for state in naive.states]
-    entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
-    eligible: Any = lives.jobs["eligible"][entered]
-    assert eligible.tolist() == [naive.users.eligible(j) for j in np.flatnonzero(entered).tolist()]
-
-
-# --- whole runs -----------------------------------------------------------------------------------
-
-
-def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
-    """Some of the jobs, with those of their dependencies that are among them."""
-    jobs, lifecycles = [failing.case.jobs[j] for j in own], [failing.lifecycles[j] for j in own]
-    return Workload(
-        name="users",
-        submit_time=np.array([each.submit_time for each in jobs]),
-        run_time=np.array([each.run_time for each in jobs]),
-        requested_time=np.array([each.estimate for each in jobs]),
-        requested_processors=np.array([each.processors for each in jobs]),
-        status=np.array([0 if life.failed else 1 for life in lifecycles]),
-        gives_up_time=np.array([-1 if life.gives_up == NEVER else life.gives_up for life in lifecycles]),
-        dependencies=dependencies(failing.lifecycles, own),
-    )
-
-
-def run_of(failing: FailureCase) -> xr.Dataset:
-    """The run of a case with all that a run says."""
-    case = failing.case
-    homes = [*range(len(failing.clusters)), None]
-    own = [[j for j, each in enumerate(case.jobs) if each.home == home] for home in homes]
-    workloads = [workload_of(failing, jobs) if jobs else None for jobs in own]
-    names = names_of(len(failing.clusters))
-    links = graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges])
-    platform = Platform(failing.clusters, links=links, membership=case.membership)
-    return simulate(workloads, platform, case.options, align="none")
 
 
 @given(data=st.data())
 @settings(max_examples=60)
 def test_runs_keep_all_rules(data: st.DataObject) -> None:
-    failing = data.draw(failure_cases(fails=True, jobs_live=True).filter(lambda each: bool(each.case.jobs)))
+    case = data.draw(cases(fails=True, lives=True, least=1))
     options = replace(
-        failing.case.options,
+        case.options,
         stop_factor=data.draw(st.sampled_from([None, 1.0, 1.5])),
         grid_share=data.draw(st.sampled_from([0.0, 0.5])),
     )
-    run = run_of(failing._replace(case=failing.case._replace(options=options)))
+    run = run_of(case._replace(options=options))
     verify(run)
     DynamicGrid.measures(run)
 
@@ -227,24 +59,22 @@ def down(time: int, node: str = "node0", back: int | None = None) -> list[NodeEv
 def small(
     jobs: list[DynamicJob],
     events: Sequence[Sequence[NodeEvent]],
-    lifecycles: Sequence[Life] = (),
+    lifecycles: Sequence[Submission] = (),
     *,
     cluster: dict[str, Any] | None = None,
     **options: Any,
-) -> FailureCase:
+) -> Case:
     """Jobs on neighbours of four processors, a node each; `options` are those of the scheduler."""
-    clusters = [
-        Cluster(name=f"c{i}", processors=4, events=own, **(cluster or {})) for i, own in enumerate(events)
-    ]
-    edges = [(0, 1)] if len(clusters) > 1 else []
-    case = grid(jobs, [4] * len(clusters), edges, **options)
-    return FailureCase(case, clusters, list(lifecycles) or [Life()] * len(jobs), "fcfs")
+    edges = [(0, 1)] if len(events) > 1 else []
+    case = grid(jobs, [4] * len(events), edges, lives=lifecycles or [Submission(0)] * len(jobs), **options)
+    clusters = zip(case.clusters, events, strict=True)
+    return case._replace(clusters=[replace(each, events=own, **(cluster or {})) for each, own in clusters])
 
 
 WINDOW = NodeEvent(time=0, node="node1", kind="maintenance", start=8, end=20)
 DRAINED = [NodeEvent(time=2, node="node0", kind="drain"), NodeEvent(time=20, node="node0", kind="resume")]
 SAVING = {"checkpoint_interval": 2}
-WORKED: dict[str, tuple[FailureCase, dict[str, Any]]] = {
+WORKED: dict[str, tuple[Case, dict[str, Any]]] = {
     # Checkpoints are at 3 and 7 s, a second each; at 9 s, 6 of 10 s of work are saved
     "killed local job goes on from its checkpoint": (
         small(
@@ -324,7 +154,7 @@ WORKED: dict[str, tuple[FailureCase, dict[str, Any]]] = {
             small(
                 [job(0, 10, 4, 0), job(0, 10, 4, 1), job(1, 5, 4, home), job(2, 5, 4, home)],
                 [[], []],
-                [Life(), Life(), Life(gives_up=6), Life()],
+                [Submission(0), Submission(0), Submission(0, gives_up=6), Submission(0)],
                 delta_t=None,
             ),
             {"by submit time": [(0, 0, 0), (0, 0, 0), (1, -1, Fate.GAVE_UP), (2, 10, 0)]},
@@ -332,18 +162,22 @@ WORKED: dict[str, tuple[FailureCase, dict[str, Any]]] = {
         for home in (None, 0)
     },
     "job that was suspended does not give up": (
-        small([job(0, 20, 4), job(5, 10, 4, 0)], [[]], [Life(gives_up=8), Life()]),
+        small([job(0, 20, 4), job(5, 10, 4, 0)], [[]], [Submission(0, gives_up=8), Submission(0)]),
         {"fate": [0, 0]},
     ),
     "job that was killed does not give up": (
-        small([job(0, 10, 4, 0)], [down(5, back=9)], [Life(gives_up=7)], delta_t=None),
+        small([job(0, 10, 4, 0)], [down(5, back=9)], [Submission(0, gives_up=7)], delta_t=None),
         {"fate": [0]},
     ),
     "jobs enter when they are eligible": (
         small(
             [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)],
             [[]],
-            [Life(failed=True), Life(after=((0, "afterany", 3),)), Life(after=((0, "afterok", 0),))],
+            [
+                Submission(0, failed=True),
+                Submission(0, after=((0, "afterany", 3),)),
+                Submission(0, after=((0, "afterok", 0),)),
+            ],
         ),
         {"start_time": [0, 13, -1], "fate": [0, 0, Fate.NEVER_ELIGIBLE], "eligible_time": [0, 13, ANY]},
     ),
@@ -353,7 +187,7 @@ was killed."""
 
 
 @pytest.mark.parametrize(("failing", "expected"), WORKED.values(), ids=WORKED)
-def test_conformance_worked_example(failing: FailureCase, expected: dict[str, Any]) -> None:
+def test_conformance_worked_example(failing: Case, expected: dict[str, Any]) -> None:
     run = run_of(failing)
     verify(run)
 
@@ -385,7 +219,6 @@ def test_broken_kills_are_found(change: Change, complaint: str) -> None:
 def test_conformance_a_cluster_has_left_when_tasks_have_left_its_drained_nodes() -> None:
     """The tasks are on their way for a second, on a processor that is drained."""
     drained = [NodeEvent(time=2, node="node0", kind="drain")]
-    clusters = [Cluster(name="c0", processors=4), Cluster(name="c1", processors=1, events=drained)]
     case = grid(
         [job(0, 3, 4, 0), job(0, 20, 1)],
         [4, 1],
@@ -394,6 +227,7 @@ def test_conformance_a_cluster_has_left_when_tasks_have_left_its_drained_nodes()
         migration_cost=0.3,
         release="moved",
     )
-    done, _ = scheduled(FailureCase(case, clusters, [Life()] * 2, "fcfs"))
+    failing = [case.clusters[0], replace(case.clusters[1], events=drained)]
+    done = schedule(case._replace(clusters=failing))
     left = done.grid.events[done.grid.events["kind"] == dynamic_state.LEAVE]
     assert left[["cluster", "time", "done"]].tolist() == [(1, 5, 6)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import networkx as nx
 import numpy as np
@@ -21,7 +21,6 @@ from gridsched import results
 from gridsched.engine.records import FOREVER, JOB
 from gridsched.errors import ScheduleError, WorkloadError
 from gridsched.platform import Cluster, Platform, ResourceChange
-from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.simulation import simulate
 from gridsched.summary import summarise
 from gridsched.systems.dynamic_grid.graphs import adjacency, graph_of_edges, grid_graph, maximal_cliques
@@ -35,294 +34,58 @@ from gridsched.systems.dynamic_grid.measures import (
 )
 from gridsched.systems.dynamic_grid.membership import Stay, draw_membership, member_events
 from gridsched.systems.dynamic_grid.outcome import OUTCOMES, REJECTED, STOPPED, STRANDED
-from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.verification import verify, violations
 from gridsched.workloads import Workload
-from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
-from tests.oracles.local import POLICIES as NAIVE_POLICIES
-from tests.oracles.local import Policy
+from tests.oracles.dynamic_grid import DynamicJob, Oracle
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
-
-STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finished", "rejected", "gone")
-SPEEDS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(13, 10), Fraction(7, 10), Fraction(5, 8)]
-SIMPLE = DynamicGrid(overhead=1.0, delta_t=0, superstep=1, migration_cost=0.0, status_period=0, policy="fcfs")
-"""A grid without costs, in which nobody waits for reports."""
-
-
-def leased(begin: int, length: int, leases: int) -> Stay:
-    """Stay of a cluster with so many leases, one after the other."""
-    ends = [begin + length * (k + 1) for k in range(leases)]
-    return Stay(begin=begin, end=ends[-1], leases=ends)
-
-
-def names_of(number: int) -> list[str]:
-    return [f"c{i}" for i in range(number)]
-
-
-def clusters_of(
-    processors: Sequence[int], nodes: Sequence[int] = (), speeds: Sequence[Fraction] = ()
-) -> list[Cluster]:
-    """Clusters, of which those with nodes of several processors give whole ones to jobs."""
-    number = len(processors)
-    shapes = zip(processors, nodes or [1] * number, speeds or [Fraction(1)] * number, strict=True)
-    return [
-        Cluster(
-            name=f"c{i}",
-            processors=count,
-            processors_per_node=node,
-            node_exclusive=node > 1,
-            speed=float(speed),
-        )
-        for i, (count, node, speed) in enumerate(shapes)
-    ]
-
-
-COMPOSED = {
-    "sjf, first fit, smallest": Policy("shortest", "first_fit", 1, "smallest"),
-    "smallest, easy(2)": Policy("smallest", "easy", 2),
-    "area, none": Policy("smallest_area", "none"),
-    "lxf, conservative": Policy("lxf", "conservative"),
-}
-"""Local policies without a name."""
-
-
-def local_policy(name: str) -> LocalPolicy:
-    """Local policy of a name, or composed as the oracle's."""
-    if name in COMPOSED:
-        return LocalPolicy(**COMPOSED[name]._asdict())
-    return named_policy(name)
-
-
-class Case(NamedTuple):
-    """A grid with its jobs; edges are pairs of indices of clusters."""
-
-    jobs: list[DynamicJob]
-    processors: list[int]
-    edges: set[tuple[int, int]]
-    membership: dict[str, list[Stay]]
-    options: DynamicGrid
-    overrun: OverrunName = "doubling"
-    nodes: Sequence[int] = ()
-    speeds: Sequence[Fraction] = ()
-
-
-def schedule(case: Case, local: str = "", **engine: Any) -> DynamicSchedule:
-    """What the engine makes of a case; `engine` are further arguments of it."""
-    names = names_of(len(case.processors))
-    return schedule_dynamic_grid(
-        np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in case.jobs], JOB),
-        np.array([GRID if j.home is None else j.home for j in case.jobs], np.int64),
-        engine.pop("clusters", None) or clusters_of(case.processors, case.nodes, case.speeds),
-        graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges]),
-        case.options,
-        case.membership,
-        policies=[local_policy(local or case.options.policy or "easy")] * len(names),
-        overrun=case.overrun,
-        **engine,
-    )
-
-
-def job(
-    submit: int, run: int, processors: int, home: int | None = None, estimate: int | None = None
-) -> DynamicJob:
-    return DynamicJob(submit, run, max(run if estimate is None else estimate, 1), processors, home)
-
+from tests.support.nodes import workload_of
+from tests.systems.dynamic_grid.cases import (
+    SIMPLE,
+    Case,
+    cases,
+    changed,
+    clusters_of,
+    grid,
+    job,
+    leased,
+    of_engine,
+    of_oracle,
+    oracle,
+    run_of,
+    schedule,
+    where,
+)
 
 # --- against the oracle ---------------------------------------------------------------------------
 
 
-@st.composite
-def stays(draw: st.DrawFn) -> list[Stay]:
-    """Stays of a cluster, with and without leases; it may leave for good."""
-    own = []
-    begin = draw(st.sampled_from([0, 0, 3, 10]))
-    for _ in range(draw(st.integers(0, 3))):
-        count = draw(st.integers(0, 3))
-        if count:
-            own.append(leased(begin, draw(st.sampled_from([3, 7, 20])), count))
-        else:
-            own.append(Stay(begin=begin, end=begin + draw(st.sampled_from([1, 5, 15]))))
-        assert own[-1].end is not None
-        begin = own[-1].end + draw(st.sampled_from([1, 2, 10]))
-    return [*own, Stay(begin=begin)] if draw(st.integers(0, 3)) else own
+KINDS: dict[str, dict[str, bool]] = {
+    "alike": {"alike": True},
+    "unlike": {"alike": False},
+    "failures": {"fails": True},
+    "lifecycles": {"lives": True},
+    "failures and lifecycles": {"fails": True, "lives": True},
+}
+"""What is drawn."""
 
 
-@st.composite
-def dynamic_options(draw: st.DrawFn) -> DynamicGrid:
-    """Every option, with values that meet the times of small workloads."""
-    pick = st.sampled_from
-    return DynamicGrid(
-        overhead=draw(pick([1.0, 1.25, 1.5, 2.0])),
-        delta_t=draw(pick([None, 0, 2, 5, 20])),
-        superstep=draw(pick([1, 1, 2, 5, 13])),
-        migration_cost=draw(pick([0.0, 0.0, 0.3, 1.0])),
-        resume_cost=draw(pick([None, 0.0, 0.5])),
-        status_period=draw(pick([0, 0, 1, 5, 13])),
-        migration=draw(pick([True, True, False])),
-        checkpoint=draw(pick([True, True, False])),
-        prefer=draw(pick(["wait", "migrate"])),
-        victims=draw(pick(["fitting", "latest"])),
-        placement=draw(pick(["tightest", "emptiest"])),
-        new_jobs=draw(pick(["any", "any", "first"])),
-        priority=draw(pick(["blocked", "strict"])),
-        offers=draw(pick(["unclaimed", "all"])),
-        release=draw(pick(["suspended", "moved"])),
-        most_sites=draw(pick([None, None, 1, 2])),
-        heed_leases=draw(st.booleans()),
-        policy=draw(pick(["fcfs", "fcfs", "easy"])),
-    )
-
-
-def any_jobs(case: Case) -> bool:
-    return bool(case.jobs)
-
-
-@st.composite
-def cases(draw: st.DrawFn, *, alike: bool = True) -> Case:
-    """Small grids with churn, rich in coincidences; of clusters that are alike or not."""
-    number = draw(st.integers(1, 5))
-    processors = [draw(st.sampled_from([1, 2, 3, 4, 6, 8])) for _ in range(number)]
-    nodes, speeds = [1] * number, [Fraction(1)] * number
-    if not alike:
-        nodes = [draw(st.sampled_from([1, 2, 3])) for _ in range(number)]
-        processors = [count * node for count, node in zip(processors, nodes, strict=True)]
-        if draw(st.booleans()):
-            speeds = [draw(st.sampled_from(SPEEDS)) for _ in range(number)]
-    pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
-    edges = {pair for pair in pairs if draw(st.integers(0, 2))}
-    unit = draw(st.sampled_from([1, 2, 5]))
-    homes = st.sampled_from([None, None, *range(number)])
-    jobs, submit_time = [], 0
-    for _ in range(draw(st.integers(0, 14))):
-        submit_time += draw(st.sampled_from([0, 0, 1, unit, 4 * unit]))
-        estimate = unit * draw(st.integers(1, 8))
-        run_time = draw(
-            st.sampled_from([estimate, estimate, 0]) | st.integers(0, estimate) | st.integers(1, 20 * unit)
-        )
-        home = draw(homes)
-        most = sum(processors) if home is None else processors[home]
-        size = draw(st.sampled_from([1, max(1, most // 2), most]) | st.integers(1, most))
-        if draw(st.integers(0, 9)) == 9:
-            size = draw(st.integers(1, sum(processors) + 1))
-        jobs.append(DynamicJob(submit_time, run_time, estimate, size, home))
-    membership = {f"c{i}": draw(stays()) for i in range(number) if draw(st.integers(0, 2)) == 2}
-    overrun: Any = draw(st.sampled_from(["doubling", "increments"]))
-    return Case(jobs, processors, edges, membership, draw(dynamic_options()), overrun, nodes, speeds)
-
-
-def oracle(case: Case, local: str = "", **failures: Any) -> Oracle:
-    """The naive run of a case; `failures` are further arguments of the oracle."""
-    jobs, processors, edges, membership, options, overrun, nodes, speeds = case
-    kinds = ("join", "renew", "leave")
-    events = [
-        MemberEvent(
-            int(event["time"]),
-            int(event["cluster"]),
-            kinds[int(event["kind"])],  # type: ignore[arg-type]
-            math.inf if event["lease"] == FOREVER else int(event["lease"]),
-        )
-        for event in member_events(names_of(len(processors)), membership)
-    ]
-    resume = options.migration_cost if options.resume_cost is None else options.resume_cost
-    given = {name: getattr(options, name) for name in Rules._fields if name != "overrun"}
-    given.update(
-        overrun=overrun,
-        policy=COMPOSED.get(local) or NAIVE_POLICIES[local or options.policy or "easy"],
-        overhead=Fraction(round(1000 * options.overhead), 1000),
-        migration_cost=Fraction(round(1000 * options.migration_cost), 1000),
-        resume_cost=Fraction(round(1000 * resume), 1000),
-        delta_t=math.inf if options.delta_t is None else options.delta_t,
-        most_sites=options.most_sites or math.inf,
-    )
-    # Run times are as there where all speeds are the same
-    differ = speeds if len(set(speeds)) > 1 else ()
-    naive = Oracle(jobs, processors, edges, events, Rules(**given), nodes, differ, **failures)
-    naive.run()
-    return naive
-
-
-def as_number(time: int | None) -> int:
-    return -1 if time is None else time
-
-
-COUNTS = ("suspensions", "migrations", "tasks_moved")
-INSTANTS = ("start", "finish", "headed", "yielded", "sent")
-
-
-def of_oracle(naive: Oracle) -> dict[str, Any]:
-    return {
-        "jobs": [
-            (
-                state.state,
-                *(getattr(state, n) for n in COUNTS),
-                *(as_number(getattr(state, n)) for n in INSTANTS),
-            )
-            for state in naive.states
-        ],
-        "segments": sorted(tuple(map(int, segment)) for segment in naive.segments),
-        "proxies": sorted(naive.proxies),
-        "counts": naive.count,
-        "left": sorted((i, time, left) for (i, time), left in naive.left_at.items()),
-    }
-
-
-def of_engine(done: DynamicSchedule, naive: Oracle) -> dict[str, Any]:
-    parts = ("job", "cluster", "processors", "start", "end", "held", "tasks", "killed")
-    proxies = ("job", "cluster", "tasks", "begin", "end")
-    left = done.grid.events[
-        (done.grid.events["kind"] == dynamic_state.LEAVE) & (done.grid.events["done"] >= 0)
-    ]
-    return {
-        "jobs": [
-            (STATES[p["state"]], *(int(p[n]) for n in (*COUNTS, *INSTANTS))) for p in done.grid.progress
-        ],
-        "segments": sorted(tuple(int(s[n]) for n in parts) for s in done.grid.segments),
-        "proxies": sorted(tuple(int(p[n]) for n in proxies) for p in done.grid.proxies),
-        "counts": {name: int(done.grid.clusters[name].sum()) for name in naive.count},
-        "left": sorted((int(e["cluster"]), int(e["time"]), int(e["done"])) for e in left),
-    }
-
-
-@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @settings(max_examples=120)
-def test_engine_equals_the_oracle(alike: bool, data: st.DataObject) -> None:
-    case = data.draw(cases(alike=alike))
-    local = data.draw(st.sampled_from(["fcfs", "easy"]) | st.sampled_from([*NAIVE_POLICIES, *COMPOSED]))
-    naive = oracle(case, local)
-    done = schedule(case, local)
+def test_engine_equals_the_oracle(kind: str, data: st.DataObject) -> None:
+    case = data.draw(cases(**KINDS[kind]))
+    naive, done = oracle(case), schedule(case)
     assert of_engine(done, naive) == of_oracle(naive)
     # What is left over in the end could not be held by the clusters that are left.
     for j in np.flatnonzero(done.grid.progress["state"] == dynamic_state.GRID_QUEUE):
-        assert case.jobs[j].processors > done.remaining
+        assert kind not in ("alike", "unlike") or case.jobs[j].processors > done.remaining
 
 
 # --- worked examples ------------------------------------------------------------------------------
-
-
-def grid(
-    jobs: list[DynamicJob],
-    processors: list[int],
-    edges: Sequence[tuple[int, int]] = (),
-    *,
-    members: dict[str, list[Stay]] | None = None,
-    nodes: Sequence[int] = (),
-    speeds: Sequence[Fraction] = (),
-    **options: Any,
-) -> Case:
-    """A case whose options are those of `SIMPLE` with changes."""
-    return Case(
-        jobs,
-        processors,
-        set(edges),
-        members or {},
-        replace(SIMPLE, **options),
-        nodes=nodes or [1] * len(processors),
-        speeds=speeds or [Fraction(1)] * len(processors),
-    )
 
 
 VISIT = [job(0, 20, 4), job(5, 10, 6, 0)]
@@ -650,53 +413,19 @@ def test_conformance_worked_example(case: Case, expected: dict[Any, Any]) -> Non
 # --- invariants -----------------------------------------------------------------------------------
 
 
-def workload_of(jobs: list[DynamicJob], name: str = "w") -> Workload:
-    columns = np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in jobs], np.int64)
-    columns = columns.reshape(-1, 4)
-    return Workload(
-        name=name,
-        submit_time=columns[:, 0],
-        run_time=columns[:, 1],
-        requested_time=columns[:, 2],
-        requested_processors=columns[:, 3],
-    )
-
-
-def run_of(case: Case, *, seed: int = 0) -> xr.Dataset:
-    names = names_of(len(case.processors))
-    users = [[j for j in case.jobs if j.home == home] for home in (*range(len(names)), None)]
-    links = graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges])
-    return simulate(
-        [workload_of(own, f"w{i}") if own else None for i, own in enumerate(users)],
-        Platform(
-            clusters_of(case.processors, case.nodes, case.speeds), links=links, membership=case.membership
-        ),
-        case.options,
-        seed=seed,
-        align="none",
-        overrun=case.overrun,
-        times="unit",
-    )
-
-
 # At speed 2 the job ends after 3 seconds as it would be stopped; at speed 1 it would be stopped after 4 of 5
-ENDS_AS_STOPPED = Case(
+ENDS_AS_STOPPED = grid(
     [DynamicJob(submit_time=0, run_time=5, estimate=3, processors=1, home=0)],
     [1, 1],
-    set(),
-    {},
-    DynamicGrid(),
-    "doubling",
-    [1, 1],
-    [Fraction(2), Fraction(1)],
-)
+    speeds=[Fraction(2), Fraction(1)],
+)._replace(options=DynamicGrid())
 
 
 FACTORS = st.sampled_from([None, 1, 1.5])
 
 
 @tried(case=ENDS_AS_STOPPED, factor=1.5)
-@given(case=st.booleans().flatmap(lambda alike: cases(alike=alike)).filter(any_jobs), factor=FACTORS)
+@given(case=cases(least=1), factor=FACTORS)
 @settings(max_examples=100)
 def test_every_run_keeps_the_rules(case: Case, factor: float | None) -> None:
     """No oversubscription, local jobs in peace, cliques of members, whole nodes, work conserved."""
@@ -713,22 +442,23 @@ def test_every_run_keeps_the_rules(case: Case, factor: float | None) -> None:
     assert float(wanted.sum()) + lost == float((seconds * tasks).sum())
     assert total["jobs_home"] == int(run["outcome"].isin([1, 2]).sum())
     assert (run["extra_work"] >= run["lost_work"]).all()
-    assert ("work_time" in run) == (len(set(case.speeds)) > 1)
-    units = np.array(case.nodes)[run["segment_cluster"].to_numpy()]
+    assert ("work_time" in run) == (len({each.speed for each in case.clusters}) > 1)
+    nodes = np.array([each.processors_per_node for each in case.clusters])
+    units = nodes[run["segment_cluster"].to_numpy()]
     assert (run["segment_processors"] == -(-tasks // units) * units).all()
-    assert ("segment_tasks" in run) == (max(case.nodes) > 1)
+    assert ("segment_tasks" in run) == (nodes.max() > 1)
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy"])
-@given(case=st.booleans().flatmap(lambda alike: cases(alike=alike)).filter(any_jobs))
+@given(case=cases())
 @settings(max_examples=30)
 def test_isolated_clusters_are_on_their_own(policy: Any, case: Case) -> None:
     """With an infinite delta_t and no grid jobs, local schedules are those of each cluster alone."""
-    own = [j for j in case.jobs if j.home is not None and j.processors <= case.processors[j.home]]
+    own = [j for j in case.jobs if j.home is not None and j.processors <= case.clusters[j.home].processors]
     assume(own)
     options = replace(case.options, delta_t=None, policy=policy)
     run = run_of(case._replace(jobs=own, edges=set(), membership={}, options=options))
-    for i, cluster in enumerate(clusters_of(case.processors, case.nodes, case.speeds)):
+    for i, cluster in enumerate(case.clusters):
         local = [j for j in own if j.home == i]
         if local:
             alone = simulate(workload_of(local), cluster, policy, overrun=case.overrun, times="unit")
@@ -737,57 +467,8 @@ def test_isolated_clusters_are_on_their_own(policy: Any, case: Case) -> None:
                 np.testing.assert_array_equal(run[name].values[mine], alone[name].values)
 
 
-@given(case=cases(alike=False).filter(any_jobs), speed=st.sampled_from(SPEEDS))
-@settings(max_examples=30)
-def test_speeds_that_are_the_same_shorten_jobs_only(case: Case, speed: Fraction) -> None:
-    """As on clusters of speed 1 with shorter or longer jobs."""
-    one = run_of(case._replace(speeds=[speed] * len(case.processors)))
-    shorter = [
-        j._replace(
-            run_time=math.ceil(j.run_time / float(speed)), estimate=math.ceil(j.estimate / float(speed))
-        )
-        for j in case.jobs
-    ]
-    other = run_of(case._replace(jobs=shorter, speeds=[]))
-    assert one.drop_vars("cluster_speed").equals(other.drop_vars("cluster_speed"))
-
-
-@given(case=cases().filter(any_jobs))
-@settings(max_examples=30)
-def test_work_is_conserved_with_checkpoints(case: Case) -> None:
-    """Without overhead, jobs that end are executed for exactly their run times."""
-    run = run_of(case._replace(options=replace(case.options, checkpoint=True, overhead=1.0)))
-    assert int(run["extra_work"].where(run["outcome"].isin([1, 2]), 0).sum()) == 0
-    assert int(run["lost_work"].sum()) == 0
-
-
-@given(case=cases().filter(any_jobs))
-@settings(max_examples=30)
-def test_local_jobs_wait_for_one_superstep_at_most(case: Case) -> None:
-    """Where moving costs nothing, a local job for which grid jobs make place starts within a superstep."""
-    options = replace(case.options, migration_cost=0.0, resume_cost=0.0)
-    run = run_of(case._replace(membership={}, options=options))
-    yielded = (run["yield_time"] >= 0) & (run["sent_time"] < 0)
-    wait = (run["start_time"] - run["yield_time"]).where(yielded, 0)
-    assert int(wait.max()) <= options.superstep
-
-
-@given(case=cases().filter(any_jobs))
-@settings(max_examples=30)
-def test_leaving_cluster_runs_nothing_of_the_grid_after_it_left(case: Case) -> None:
-    run = run_of(case)
-    grid = run["sent_time"].values[run["segment_job"].values] >= 0
-    events = [run[f"event_{name}"].values for name in ("kind", "cluster", "time", "done")]
-    for kind, cluster, time, done in zip(*events, strict=True):
-        joins = events[2][(events[0] == 0) & (events[1] == cluster)]
-        again = joins[joins > time].min(initial=FOREVER)
-        if kind == dynamic_state.LEAVE and done >= 0:
-            there = grid & (run["segment_cluster"].values == cluster) & (run["segment_start"].values < again)
-            assert (run["segment_end"].values[there] <= done).all()
-
-
 def test_parameters_may_be_numbers_of_numpy() -> None:
-    case = Case([job(0, 10, 6), job(0, 3, 1, 1)], [4, 4], {(0, 1)}, {}, SIMPLE)
+    case = grid([job(0, 10, 6), job(0, 3, 1, 1)], [4, 4], [(0, 1)])
     plain: dict[str, Any] = {"superstep": 5, "delta_t": 9, "overhead": 1.5}
     kinds = {"superstep": np.int64, "delta_t": np.int32, "overhead": np.float64}
     numpy = {name: kind(plain[name]) for name, kind in kinds.items()}
@@ -817,9 +498,9 @@ def crowded(number: int = 3000) -> Case:
         estimate = max(1, run + int(random.integers(-20, 60)))
         jobs.append(DynamicJob(int(submit), run, estimate, int(random.integers(1, most + 1)), home))
     edges = {(0, 1), (1, 2), (2, 3), (0, 2)}
-    membership = draw_membership(names_of(4), 20_000, mean_stay=900, mean_absence=60, seed=1)
+    membership = draw_membership(["c0", "c1", "c2", "c3"], 20_000, mean_stay=900, mean_absence=60, seed=1)
     options = DynamicGrid(delta_t=20, status_period=30, migration_cost=1.0, policy="fcfs")
-    return Case(jobs, processors, edges, membership, options)
+    return Case(jobs, clusters_of(processors), edges, membership, options)
 
 
 def test_crowded_grid_keeps_the_rules() -> None:
@@ -914,18 +595,7 @@ def test_yield_waits_are_those_of_the_jobs() -> None:
 # --- verifiers ------------------------------------------------------------------------------------
 
 
-def changed(run: xr.Dataset, name: str, index: int, value: int) -> xr.Dataset:
-    values = run[name].values.copy()
-    values[index] = value
-    return run.assign({name: (run[name].dims, values, run[name].attrs)})
-
-
 Change = Callable[[xr.Dataset], xr.Dataset]
-
-
-def where(run: xr.Dataset, name: str, condition: Any, value: int) -> xr.Dataset:
-    """The run with another value at the first place where a condition holds."""
-    return changed(run, name, int(np.argmax(np.asarray(condition))), value)
 
 
 def with_early_leave(run: xr.Dataset) -> xr.Dataset:
@@ -979,7 +649,7 @@ def test_rules_of_dynamic_grids_are_verified() -> None:
 
 
 def test_graphs_have_the_edges_that_they_should() -> None:
-    names = names_of(6)
+    names = [f"c{i}" for i in range(6)]
     rings = {size: dict(grid_graph(names[:size], "ring").degree) for size in (1, 2, 6)}
     assert [[*degrees.values()] for degrees in rings.values()] == [[0], [1] * 2, [2] * 6]
     few, more = (grid_graph(names, "random", mean_degree=degree, seed=4) for degree in (2, 3))
@@ -993,10 +663,10 @@ def test_graphs_have_the_edges_that_they_should() -> None:
 def test_cliques_are_the_maximal_ones(number: int, data: st.DataObject) -> None:
     pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
     edges = {pair for pair in pairs if data.draw(st.booleans())}
-    names = names_of(number)
+    names = [f"c{i}" for i in range(number)]
     adjacent = adjacency(graph_of_edges(names, [(names[i], names[j]) for i, j in edges]), names)
     found = [tuple(map(int, clique)) for clique in maximal_cliques(adjacent).each()]
-    assert found == Oracle([], [1] * number, edges, [], Rules()).cliques
+    assert found == Oracle([], clusters_of([1] * number), edges).cliques
     assert not maximal_cliques(adjacent).cut_off
 
 
@@ -1010,12 +680,12 @@ def test_cut_off_cliques_keep_every_edge() -> None:
     cliques = [set(map(int, clique)) for clique in few.each()]
     assert sum(len(clique) > 2 for clique in cliques) == 5
     assert all(any({i, j} <= clique for clique in cliques) for i, j in np.argwhere(adjacent))
-    run = run_of(Case([job(0, 5, 1)], [1] * 12, {(i, j) for i, j in np.argwhere(adjacent)}, {}, SIMPLE))
+    run = run_of(grid([job(0, 5, 1)], [1] * 12, [(i, j) for i, j in np.argwhere(adjacent)]))
     assert (run.attrs["cliques"], run.attrs["cliques_cut_off"]) == (64, 0)
 
 
 def test_hundred_clusters() -> None:
-    names = names_of(100)
+    names = [f"c{i}" for i in range(100)]
     clusters = [Cluster(name=name, processors=4) for name in names]
     graph = grid_graph(names, "random", mean_degree=8, seed=1)
     random = np.random.default_rng(2)
@@ -1158,7 +828,7 @@ def test_local_policy_is_that_of_the_clusters_unless_it_is_given() -> None:
 
 def test_job_larger_than_every_clique_is_rejected_and_counted() -> None:
     jobs = [job(0, 5, 9), job(0, 5, 8), job(0, 5, 12, 0)]
-    run = run_of(Case(jobs, [4, 4, 4], {(0, 1)}, {}, SIMPLE))
+    run = run_of(grid(jobs, [4, 4, 4], [(0, 1)]))
     rejected = run["processors"].values[run["outcome"].values == REJECTED]
     assert sorted(rejected) == [9, 12]
     assert run.attrs["jobs_rejected"] == 2

@@ -8,14 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import gridsched as gs
 from gridsched import results
 from gridsched.errors import ScheduleError, WorkloadError
 from gridsched.nodes import (
-    PLACEMENTS,
     Limit,
     NodeEvent,
     NodeType,
@@ -30,27 +27,11 @@ from gridsched.workloads.dependencies import (
     singleton_dependencies,
     with_preceding_jobs,
 )
-from tests.oracles import nodes as oracle
 from tests.support.errors import refused
 from tests.support.fields import assert_fields, assert_stacked, field
-from tests.support.nodes import jobs_of
+from tests.support.nodes import crowd, jobs_of
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
-
-
-def workload(seed: int = 0, jobs: int = 80, **columns: Any) -> gs.Workload:
-    """Jobs that queue up on 16 processors, some of which outrun their requested times."""
-    rng = np.random.default_rng(seed)
-    run = rng.integers(0, 200, jobs)
-    return gs.Workload(
-        name="drawn",
-        submit_time=np.sort(rng.integers(0, 20 * jobs, jobs)),
-        run_time=run,
-        requested_time=np.maximum(run + rng.integers(-30, 200, jobs), 1),
-        requested_processors=rng.integers(1, 9, jobs),
-        user=rng.integers(0, 4, jobs),
-        **columns,
-    )
 
 
 def verified(jobs: gs.Workload, cluster: gs.Cluster, policy: str | gs.LocalPolicy = "easy") -> Any:
@@ -65,47 +46,6 @@ def _spoiled(run: Any, name: str, value: Any) -> Any:
     values = spoiled[name].to_numpy()
     values[np.flatnonzero(values >= 0)[0]] = value
     return spoiled
-
-
-@pytest.mark.parametrize("policy", [*POLICIES, "easy(3)"])
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
-def test_one_node_is_a_number_of_processors(policy: str, seed: int) -> None:
-    """On a cluster of one node jobs start when they do on as many processors."""
-    jobs = workload(seed)
-    plain = gs.simulate(jobs, 16, policy)
-    nodes = verified(jobs, gs.Cluster(nodes=[NodeType(cores=16)]), policy)
-    np.testing.assert_array_equal(plain["start_time"], nodes["start_time"])
-    assert plain.attrs["corrections"] == nodes.attrs["corrections"]
-
-
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_placements_keep_the_rules(placement: Any) -> None:
-    rng = np.random.default_rng(1)
-    share = rng.choice([-1, -1, 300, 600], 80)
-    jobs = workload(
-        requested_memory=rng.integers(0, 3, 80) * 1024,
-        requested_gpus=np.where(share < 0, rng.choice([-1, 1, 2], 80), -1),
-        gpu_share=share,
-    )
-    kinds = [
-        NodeType(count=2, cores=8, gpus=2, memory=16, name="gpu"),
-        NodeType(count=2, cores=8, memory=32, name="cpu", weight=1.0),
-    ]
-    run = verified(jobs, gs.Cluster(nodes=kinds, placement=placement))
-    assert (run["start_time"] >= 0).mean() > 0.9
-
-
-@pytest.mark.parametrize("policy", ["fcfs", "ff", "sjf"])
-def test_whole_nodes_are_shared_with_nobody(policy: str) -> None:
-    """Without reservations, which name nodes, jobs start when they do where nodes are only counted."""
-    cluster = gs.Cluster(processors=16, processors_per_node=4, node_exclusive=True)
-    jobs = workload(3)
-    plain = gs.simulate(jobs, cluster, policy)
-    # an event that touches nobody makes nodes matter
-    event = NodeEvent(time=10**6, node="node0", kind="drain")
-    nodes = verified(jobs, replace(cluster, events=[event]), policy)
-    np.testing.assert_array_equal(plain["start_time"], nodes["start_time"])
 
 
 # --- job arrays -----------------------------------------------------------------------------------
@@ -126,37 +66,6 @@ def test_so_many_tasks_of_an_array_run_at_once() -> None:
     # tasks of an array of another log are another array
     merged, _ = merge_workloads([jobs, jobs])
     assert_fields(verified(merged, gs.Cluster(processors=16)), limit_jobs=[2, 2])
-
-
-@pytest.mark.random_cases(25)
-@pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
-def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, seed: int) -> None:
-    """Beside a limit of each user, on nodes and on plain processors."""
-    rng = np.random.default_rng(seed)
-    jobs = workload(seed, 30)
-    array, most = rng.integers(-1, 3, 30), rng.integers(1, 4, 3)
-    jobs = replace(jobs, array=array, array_limit=np.where(array >= 0, most[array], -1))
-    nodes = [NodeType(count=1 if seed % 2 else 4, cores=16 if seed % 2 else 4)]
-    cluster = gs.Cluster(nodes=nodes, limits=[Limit(by="user", jobs=3)])
-    policy = gs.LocalPolicy(name="tried", backfilling=backfilling)
-    run = verified(jobs, cluster, policy)
-    naive = oracle.Simulation(
-        [oracle.Node(nodes[0].cores)] * nodes[0].count,
-        [
-            oracle.Job(
-                int(jobs.submit_time[j]),
-                int(jobs.run_time[j]),
-                int(jobs.requested_time[j]),
-                units=int(jobs.requested_processors[j]),
-                groups=[int(jobs.user[j])] + ([4 + int(array[j])] if array[j] >= 0 else []),
-            )
-            for j in range(30)
-        ],
-        oracle.Policy(backfilling=backfilling),
-        limits=[*[oracle.Limit(jobs=3)] * 4, *(oracle.Limit(jobs=int(each)) for each in most)],
-    )
-    naive.simulate()
-    assert run["start_time"].values.tolist() == naive.first_start
 
 
 @pytest.mark.parametrize(
@@ -383,27 +292,11 @@ def test_failures_are_drawn_as_asked_and_the_rules_are_kept() -> None:
         processors=16, processors_per_node=4, events=events, checkpoint_interval=30, checkpoint_cost=1
     )
     for policy in POLICIES:
-        run = verified(workload(), cluster, policy)
+        run = verified(crowd(), cluster, policy)
         assert run["killed"].sum() > 0
 
 
 # --- users who give up, dependencies --------------------------------------------------------------
-
-
-@given(seed=st.integers(0, 10**6))
-def test_users_who_give_up_leave_the_queue(seed: int) -> None:
-    jobs = workload(seed)
-    patient = gs.simulate(jobs, 16, "fcfs")
-    leaving = replace(jobs, gives_up_time=jobs.submit_time + 40)
-    run = verified(leaving, gs.Cluster(processors=16), "fcfs")
-    waits = (run["start_time"] - run["submit_time"]).values[run["fate"].values == COMPLETED]
-    assert (waits < 40).all()
-    assert run.attrs["jobs_rejected"] == 0
-    # whoever waits less than the first to give up starts as if nobody did
-    first = np.flatnonzero(run["fate"].values == GAVE_UP)
-    until = int(jobs.submit_time[first[0]]) + 40 if len(first) else 10**9
-    before = patient["start_time"].values < until
-    np.testing.assert_array_equal(run["start_time"].values[before], patient["start_time"].values[before])
 
 
 def test_preceding_jobs_of_logs_are_dependencies() -> None:
@@ -529,7 +422,7 @@ def test_clusters_and_values_that_cannot_be(make: Callable[[], object], found: s
 
 def test_circles_of_dependencies_are_refused() -> None:
     with refused("itself", error=WorkloadError):
-        workload(dependencies=dependency_table([(1, 2, "afterok"), (2, 3, "afterok"), (3, 1, "afterok")]))
+        crowd(dependencies=dependency_table([(1, 2, "afterok"), (2, 3, "afterok"), (3, 1, "afterok")]))
 
 
 def test_events_come_from_files(tmp_path: Any) -> None:
@@ -555,7 +448,7 @@ def test_events_come_from_files(tmp_path: Any) -> None:
 
 def test_runs_on_nodes_are_stacked() -> None:
     cluster = gs.Cluster(nodes=[NodeType(count=4, cores=4, gpus=1)])
-    jobs = workload(5, gives_up_time=workload(5).submit_time + 60)
+    jobs = crowd(5, gives_up_time=crowd(5).submit_time + 60)
     runs = [verified(jobs, cluster, policy) for policy in ("easy", "fcfs", "ff")]
     stacked = results.stack_runs(runs, ["easy", "fcfs", "ff"])
     for index, run in enumerate(runs):
@@ -564,7 +457,7 @@ def test_runs_on_nodes_are_stacked() -> None:
 
 
 def test_gantt_charts_show_runs_on_nodes() -> None:
-    figure = gs.plot.gantt(verified(workload(jobs=10), gs.Cluster(nodes=[NodeType(cores=16)])))
+    figure = gs.plot.gantt(verified(crowd(jobs=10), gs.Cluster(nodes=[NodeType(cores=16)])))
     assert figure is not None
 
 
