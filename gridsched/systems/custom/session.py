@@ -166,7 +166,7 @@ def _labels_of(workload: Workload, names: Mapping[str, Sequence[str]]) -> list[L
     known: list[list[Any]] = []
     for name in Labels.__struct_fields__:
         column = np.asarray(getattr(workload, name), np.int64)
-        texts = dict(enumerate(names.get(name, ())))
+        texts: dict[Any, str] = dict(enumerate(names.get(name, ())))
         numbers = column.tolist() if (column != UNKNOWN).any() else [UNSET] * len(column)
         known.append([texts.get(number, number) for number in numbers])
     return [Labels(*each) for each in zip(*known, strict=True)]
