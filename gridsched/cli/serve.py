@@ -141,6 +141,7 @@ def named_external(options: argparse.Namespace, log: Log, workload: Workload) ->
         options,
         job_ids=tuple(ids[k - 1] for k in workload.job_number.tolist()) if named else (),
         profiles=tuple(profiles[k] for k in workload.executable.tolist()) if named else (),
+        names=log.names,
     )
 
 

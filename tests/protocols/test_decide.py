@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import gridsched as gs
 from gridsched.cli import main
@@ -128,6 +129,28 @@ def test_slurm_decides_by_its_configuration(tmp_path: Path) -> None:
     gs.verify(run)
     assert run.start_time.equals(simulate(jobs, 1152, gs.read_slurm_site(conf).scheduler).start_time)
     assert "nodes and partitions" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_slurm_keeps_the_limits_of_accounts_that_the_workload_names(tmp_path: Path, version: str) -> None:
+    """A user has one job at a time, an account two processors; who is not in the accounting has no limits."""
+    conf, dump, log, output = (tmp_path / name for name in ("slurm.conf", "dump.cfg", "jobs.json", "run.nc"))
+    conf.write_text("NodeName=n CPUs=1\nPartitionName=batch Nodes=ALL\nAccountingStorageEnforce=limits\n")
+    account = ["Parent - 'root'", "Account - 'physics':GrpTRES=cpu=2", "Parent - 'physics'"]
+    dump.write_text("\n".join([*account, "User - 'ada':MaxJobs=1"]))
+    asked = [("ada", "physics", 1), ("ada", "physics", 1), ("ben", "physics", 2), ("ben", "physics", 3)]
+    known = {"subtime": 0, "walltime": 100, "profile": "delay"}
+    wanted = [
+        {"id": str(k), "user": user, "group": group, "res": size, **known}
+        for k, (user, group, size) in enumerate([*asked, ("cyd", "maths", 1)])
+    ]
+    profiles = {"delay": {"type": "delay", "delay": 50}}
+    log.write_text(json.dumps({"nb_res": 4, "jobs": wanted, "profiles": profiles}))
+    command = f"{sys.executable} -m gridsched decide slurm --slurm-conf {conf} --sacctmgr {dump}"
+    command = f"{command} --batsim {version} --socket {{socket}}"
+    options = ["--processors", "4", "--batsim", version, "--command", command, "--output", str(output)]
+    assert main(["serve", str(log), *options]) == 0
+    assert xr.open_dataset(output).start_time.values.tolist() == [2, 52, 102, -1, 2]
 
 
 # --- by hand --------------------------------------------------------------------------------------

@@ -74,6 +74,9 @@ class External(Scheduler):
         Which form that interface has, see `gridsched.protocols.libraries`.
     job_ids, profiles : sequence of str
         Names of the jobs and of what they run, by their place in the workload; by default their numbers.
+    names : mapping of str to sequence of str
+        Texts of "user", "group", "executable", "queue" and "partition" by their numbers, as it receives them;
+        by default the numbers.
 
     Notes
     -----
@@ -103,10 +106,11 @@ class External(Scheduler):
     abi: FormName = ""
     job_ids: Sequence[str] = field(default=(), repr=False)
     profiles: Sequence[str] = field(default=(), repr=False)
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
 
     system: ClassVar[str] = "custom"
     knows: ClassVar[str] = "what the protocol has"
-    not_in_studies: ClassVar[frozenset[str]] = frozenset({"job_ids", "profiles", "socket", "log"})
+    not_in_studies: ClassVar[frozenset[str]] = frozenset({"job_ids", "profiles", "names", "socket", "log"})
     cannot: ClassVar[Mapping[str, str]] = {
         "local policies": "it starts the jobs itself",
         "predictions": "it starts the jobs itself",
@@ -213,6 +217,7 @@ class External(Scheduler):
         terms = Terms(
             job_ids=names,
             profiles=self.profiles or names,
+            names=self.names,
             source=submission.workload.name,
             forward_profiles=self.forward_profiles,
             sleep_state=self.sleep_state,

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import UNSET
@@ -73,6 +73,9 @@ class Terms:
         Names of the jobs, and of what they run, by their place in the workload; without that of the workload.
     source : str
         File of the workload, as sent to the peer.
+    names : mapping of str to sequence of str
+        Texts of users, groups, executables, queues and partitions by their numbers; the numbers are sent of
+        those without.
     forward_profiles : bool
         Whether the peer receives the run times of jobs.
     sleep_state : int
@@ -84,6 +87,7 @@ class Terms:
     job_ids: Sequence[str]
     profiles: Sequence[str]
     source: str = ""
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     forward_profiles: bool = False
     sleep_state: int = -1
     state_as_number: bool = False
@@ -157,10 +161,14 @@ def hosts_of(cluster: Cluster) -> tuple[list[str], int]:
     return cluster.node_names, cores.pop()
 
 
-def _labels_of(workload: Workload) -> list[Labels]:
+def _labels_of(workload: Workload, names: Mapping[str, Sequence[str]]) -> list[Labels]:
     """What the protocol has no words for and schedulers of real machines know, of each job."""
-    columns = [np.asarray(getattr(workload, name), np.int64) for name in Labels.__struct_fields__]
-    known = [each.tolist() if (each != UNKNOWN).any() else [UNSET] * len(each) for each in columns]
+    known: list[list[Any]] = []
+    for name in Labels.__struct_fields__:
+        column = np.asarray(getattr(workload, name), np.int64)
+        texts: dict[Any, str] = dict(enumerate(names.get(name, ())))
+        numbers = column.tolist() if (column != UNKNOWN).any() else [UNSET] * len(column)
+        known.append([texts.get(number, number) for number in numbers])
     return [Labels(*each) for each in zip(*known, strict=True)]
 
 
@@ -207,7 +215,7 @@ class Session:
         requested = np.asarray(workload.requested_time, np.int64)
         reached = (requested > 0) & (sim.submission.run_time >= requested)
         self._reaches_walltime = (reached & (sim.submission.killed is not None)).tolist()
-        self._labels = _labels_of(workload)
+        self._labels = _labels_of(workload, terms.names)
         self._fails = (np.asarray(workload.status, np.int64) == 0).tolist()
         self._ids = [f"{WORKLOAD}!{name}" for name in terms.job_ids]
         self._jobs = {job_id: job for job, job_id in enumerate(self._ids)}

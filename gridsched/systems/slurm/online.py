@@ -270,8 +270,9 @@ class OnlineSlurm(Online):
 
 def _kills(accounting: Accounting) -> bool:
     """Whether anybody has minutes that can be used up."""
-    everybody = *accounting.associations, *accounting.qualities.values()
-    return any(what.startswith("used ") for each in everybody for _, what in each.limits.running)
+    limits = [each.limits for each in accounting.associations]
+    limits += [each.limits for each in accounting.qualities.values()]
+    return any(what.startswith("used ") for each in limits for _, what in each.running)
 
 
 def _widen(held: Any, wide: Any) -> None:
