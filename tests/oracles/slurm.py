@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -182,6 +183,8 @@ class Controller:
         self.floors: dict[int, int] = {}
         self.hetjobs: list[int] = []
         self.backfilled = 0
+        # a backfill pass that was interrupted
+        self.rest: Generator[None, int, None] | None = None
 
     def look_at(self, row: int) -> int:
         """Look at a job in a partition; the job."""
@@ -209,9 +212,13 @@ class Controller:
         """Whether a job started, was killed again, or has others killed, in another of its partitions."""
         return j in self.started or j in self.killing or j in self.over or self.begin[j] >= now
 
-    def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
-        """Have all passes: instants and kinds: 0 the main loop, 1 backfilling, 2 the main loop to a depth."""
-        for now, kind in passes:
+    def work(self, passes: Sequence[tuple[int, ...]]) -> dict[int, Started]:
+        """Have all passes: instants and kinds: 0 the main loop, 1 backfilling, 2 the main loop to a depth.
+
+        Backfill passes that take time have a third number: jobs that are tried before others work, or -1 if
+        one that was interrupted goes on no more.
+        """
+        for now, kind, *most in passes:
             self.advance(now)
             for j in range(len(self.jobs)):
                 if self.jobs[j].submit < now and j not in self.seen:
@@ -221,9 +228,9 @@ class Controller:
                             self.look_at(row)
                             self.unmark(self.cluster.partitions[self.partition(j)])
                             self.mark(j, self.suits(j))
-            self.killing, self.planned = set(), set()
+            self.killing = set()
             if kind == 1:
-                self.backfill(now)
+                self.backfill(now, *most)
             else:
                 self.main(now, self.cluster.depth if kind == 2 else 0)
             self.wake(now)
@@ -843,18 +850,30 @@ class Controller:
             taken |= set(nodes)
         self.count += len(done)
 
-    def backfill(self, now: int) -> None:
+    def backfill(self, now: int, most: int = 0) -> None:
         """Each job starts or is planned, such that it delays no plan before it; components start last."""
-        if self.waiting(now):
-            if self.backfilled % 2 == 0:
-                self.starts, self.floors = {}, {}
-            self.backfilled += 1
-            self.planned_parts: dict[tuple[int, int], int] = {}
-            self.count = 0
-            self.plan_all(now)
+        if not self.waiting(now):
+            self.rest = None
+            return
+        self.most, self.before = most, self.tests_made
+        try:
+            if self.rest is None:
+                if self.backfilled % 2 == 0:
+                    self.starts, self.floors = {}, {}
+                self.backfilled += 1
+                self.planned_parts: dict[tuple[int, int], int] = {}
+                self.planned, self.count = set(), 0
+                self.rest = self.plan_all(now)
+                next(self.rest)
+            elif most >= 0:
+                self.rest.send(now)
+        except StopIteration:
+            most = -1
+        if most < 0:
+            self.rest = None
             self.start_together(now)
 
-    def plan_all(self, now: int) -> None:
+    def plan_all(self, now: int) -> Generator[None, int, None]:
         """Start and plan jobs, but for components, which are planned only."""
         cluster = self.cluster
         self.leaving = set()
@@ -866,10 +885,18 @@ class Controller:
         of_partition: dict[int, int] = {}
         of_array: dict[tuple[int, int], int] = {}
         rejected: set[tuple[int, int]] = set()
-        self.tests_made = 0
-        for row in self.waiting(now):
+        self.tests_made = self.before = 0
+        queue = self.waiting(now)
+        still = set(queue)
+        for row in queue:
             if cluster.tests and self.tests_made >= cluster.tests:
                 return
+            if self.most > 0 and self.tests_made - self.before >= self.most:
+                now = yield
+                self.leaving = set()
+                still = set(self.waiting(now))
+            if row not in still:
+                continue
             j = self.rows[row][0]
             if self.is_elsewhere(j, now):
                 continue

@@ -304,8 +304,10 @@ class Controller:
             quiet=np.zeros(nodes, np.uint8),
             off=np.zeros(count, np.uint8),
             completing=np.zeros(nodes, np.int64),
-            counted=np.zeros(int(max(partitions + users, jobs["counter"].max(initial=-1) + 1)), np.int64),
-            passes=np.zeros(1, np.int64),
+            counted=np.zeros(
+                (2, int(max(partitions + users, jobs["counter"].max(initial=-1) + 1))), np.int64
+            ),
+            passes=np.zeros(3, np.int64),
             parts=np.zeros(len(parts), np.int64),
             hetjobs=np.zeros(len(hetjobs), np.int64),
             failed=np.zeros(len(parts), np.int64),
@@ -352,6 +354,7 @@ class Controller:
         self.leaving: list[tuple[int, int, int]] = []
         self.departures = departures or {}
         self.asleep: dict[int, int] = {}
+        self.held: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)
         self.priorities: Priorities = priorities or FirstCome(self.of)
         self.minutes = None
@@ -603,7 +606,8 @@ class Controller:
     def _hold(self, job: int, since: int) -> None:
         """Let a job wait again after the delay of requeued ones; it begins a whole second after that."""
         again = since // self.unit + self.parameters.requeue_delay + 1
-        heapq.heappush(self.leaving, (again * self.unit, job, _WAITS))
+        self.held[job] = again * self.unit
+        heapq.heappush(self.leaving, (self.held[job], job, _WAITS))
 
     def _leave(self, job: int, nodes: Integers, now: int, logged: Mapping[int, int]) -> int:
         """Let nodes of a job that is off them be free some time later; when the last of them is."""
@@ -617,6 +621,9 @@ class Controller:
     def _leave_or_wait(self, now: int, job: int, node: int) -> None:
         """Let a node that a job had be free, or let a job that was preempted wait again."""
         if node == _WAITS:
+            # components are tried, and can start or be held anew, while they are held
+            if self.held[job] != now or self.start[job] >= 0:
+                return
             for row in self.rows.get(job, (job,)):
                 self.tables.jobs["begin"][row] = now // self.unit
                 self.priorities.requeued(row, now)
@@ -674,7 +681,8 @@ class Controller:
             self.recalculate(self.priorities.due())
         self.tables.counts[NOTED] = 0
         if not self.waiting:
-            self.space.count[passes.NEXT] = 0
+            if kind == BACKFILL:
+                self.space.count[passes.NEXT] = 0
             return 0
         self._order_queue()
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):

@@ -160,9 +160,9 @@ class Room(NamedTuple):
     quiet: Any  # uint8[m]: 1 if nothing will run there
     off: Any  # uint8[n]: running jobs that a test leaves out
     completing: Any  # int64[m]: jobs that have ended and not left each node yet
-    # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays, see `tested`
+    # int64[2, ...]: jobs of each partition and user that a pass tested, and plans of arrays, by kind of pass
     counted: Any
-    passes: Any  # int64[1]: how many passes there were
+    passes: Any  # int64[3]: numbers of the present pass, of the last one of backfilling, and of the last
     parts: Any  # int64[...]: components of which a start is noted, in the order in which passes saw them
     hetjobs: Any  # int64[...]: heterogeneous jobs in that order
     failed: Any  # int64[...]: components whose start was undone in a pass
@@ -288,15 +288,23 @@ REJECTED = 2**31
 
 
 @inline
+def number_pass(r: Any, kind: int) -> None:
+    """Give a new pass a number, even for the main loop (0) and odd for backfilling (1)."""
+    r.passes[2] += 2
+    r.passes[0] = r.passes[2] + kind
+    r.passes[1] = r.passes[0] if kind else r.passes[1]
+
+
+@inline
 def tested(r: Any, k: int) -> int:
     """What this pass has counted; what an earlier one did is less than the number of this one."""
-    return int(max(r.counted[k] - r.passes[0] * _PASS, 0))
+    return int(max(r.counted[r.passes[0] % 2, k] - r.passes[0] * _PASS, 0))
 
 
 @inline
 def count_test(r: Any, k: int, more: int) -> None:
     """Count something in this pass."""
-    r.counted[k] = r.passes[0] * _PASS + tested(r, k) + more
+    r.counted[r.passes[0] % 2, k] = r.passes[0] * _PASS + tested(r, k) + more
 
 
 # --- the queue ------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from gridsched.systems.slurm.kernels import (
     mark_free,
     next_try,
     number_of_both,
+    number_pass,
     over_limit,
     pack,
     past_reservations,
@@ -125,7 +126,7 @@ def main_pass(
         How many it started.
     """
     p = by_reference(rules)
-    r.passes[0] += 1
+    number_pass(r, 0)
     count, looked = 0, 0
     partitions = t.reach.shape[0]
     for node in range(len(r.lost)):
@@ -329,8 +330,9 @@ def backfill_pass(
     r.changes[0] += 1
     pack(t.up, r.up)
     has_parts = len(t.hetjobs) > 0
+    r.passes[0] = r.passes[1]  # others may have been made since it was interrupted
     if s.count[NEXT] == 0:
-        r.passes[0] += 1
+        number_pass(r, 1)
         for k in range(len(s.order)):
             s.order[k] = k
         s.count[:] = 0

@@ -12,6 +12,7 @@ from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles, allocate
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER
 from gridsched.systems.slurm import kernels
+from gridsched.systems.slurm.cadence import END
 from gridsched.systems.slurm.controller import (
     BACKFILL,
     Controller,
@@ -399,19 +400,32 @@ def compare_preemptions(seed: int, whole: str) -> list[int]:
     return [modes.count(mode) for mode in range(len(MODES))]
 
 
-def compare(seed: int, whole: str, minutes: bool = False) -> tuple[int, int, int, int]:
+def compare(
+    seed: int, whole: str, minutes: bool = False, interrupted: bool = False
+) -> tuple[int, int, int, int]:
     """Compare one case; how many jobs started, were killed, were killed since minutes were used up.
 
     And how many components of heterogeneous jobs started.
     """
-    jobs, cluster, passes = draw(np.random.default_rng(seed), whole, minutes=minutes)
+    rng = np.random.default_rng(seed)
+    jobs, cluster, drawn = draw(rng, whole, minutes=minutes)
+    passes: list[tuple[int, ...]] = list(drawn)
+    if interrupted:
+        passes = [
+            (now, kind, int(rng.choice([1, 1, 2, END]))) if kind == BACKFILL else (now, kind)
+            for now, kind in drawn
+        ]
     twin = naive.Controller(jobs, cluster)
     twin.work(passes)
     expected = [*twin.killed, *twin.started.items()]
     noted = Noted()
     controller = controller_of(jobs, cluster)
     controller.watch = noted
-    outcome = controller.follow(passes)
+    if interrupted:
+        for now, kind, *most in passes:
+            controller.process_events(now - 1)
+            controller.run_pass(now, kind % 2, most[0] if most else cluster.depth * (kind // 2))
+    outcome = controller.follow([] if interrupted else drawn)
     assert noted.passes == sorted(set(twin.noted)), seed
     found = [
         (int(job), int(start), sorted(outcome.placed[first : first + jobs[job].nodes].tolist()))
@@ -441,6 +455,12 @@ def test_who_gives_way_is_as_in_the_naive_twin(whole: str, seed: int) -> None:
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
 def test_minutes_are_kept_as_in_the_naive_twin(whole: str, seed: int) -> None:
     compare(seed, whole, minutes=True)
+
+
+@pytest.mark.random_cases(120)
+@pytest.mark.parametrize("whole", ["all", "none", "some"])
+def test_passes_are_interrupted_as_in_the_naive_twin(whole: str, seed: int) -> None:
+    compare(seed, whole, interrupted=True)
 
 
 def test_cases_hold_what_they_are_to_compare() -> None:
