@@ -556,7 +556,7 @@ def _slowness(run: ComparedRun) -> float:
     made = scheduler_made(run.scheduler)
     asks = any(each.asks_for for each in run.scenario.machines)
     moving = made.system not in ("local", "ideal")
-    return (8 if moving else 1) * (5 if "conservative" in str(run.scheduler) else 1) * (5 if asks else 1)
+    return (2 if moving else 1) * (5 if "conservative" in str(run.scheduler) else 1) * (5 if asks else 1)
 
 
 def _seed_of(run: ComparedRun, seed: int) -> int:

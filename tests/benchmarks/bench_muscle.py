@@ -64,10 +64,9 @@ def test_composition_table(largest: int, table: Table) -> None:
 @pytest.mark.parametrize(("count", "width"), [(40, 10), (160, 56)])
 def test_genetic_algorithm(count: int, width: int, table: Table) -> None:
     jobs, base = queue(count, 10), np.zeros(width, np.int64)
-    one, two = genetic.population(50, count, width), genetic.population(50, count, width)
-    options, goal, room = Titan(threshold=None).options, Weights().goal, packing.lanes_for(count, width)
-    given = one, two, 0, jobs, base, base, 0, goal, options
-    seconds = best_time(lambda: genetic.evolve(*given, stream(1), room), seconds=1.0)
+    seeds, options = genetic.population(0, count, width), Titan(threshold=None).options
+    given = seeds.order, seeds.masks, 50, jobs, base, base, 0, Weights().goal, options
+    seconds = best_time(lambda: genetic.evolve(*given, stream(1)), seconds=1.0)
     table.add(f"genetic algorithm, {count} jobs on {width} resources", 5000 / seconds, "individuals/s")
 
 

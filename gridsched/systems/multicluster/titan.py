@@ -253,15 +253,14 @@ def optimise(
         )
     if len(seeds) > titan.population:
         raise ConfigurationError(f"titan: {len(seeds)} seeds; use at most {titan.population}, the population")
-    one = genetic.population(titan.population, len(jobs), len(free))
-    two = genetic.population(titan.population, len(jobs), len(free))
+    given = genetic.population(len(seeds), len(jobs), len(free))
     for i, seed in enumerate(seeds):
-        one.order[i], one.masks[i] = seed.order, seed.masks
+        given.order[i], given.masks[i] = seed.order, seed.masks
     available = np.maximum(free, now)
     order, masks, performance, generations = genetic.evolve(
-        one,
-        two,
-        len(seeds),
+        given.order,
+        given.masks,
+        int(titan.population),
         jobs,
         available,
         np.sort(available),
@@ -269,7 +268,6 @@ def optimise(
         weights.goal._replace(unit=int(unit)),
         titan.options,
         random,
-        packing.lanes_for(len(jobs), len(free)),
     )
     return Optimised(Coding(order, masks), float(performance), int(generations))
 
@@ -347,12 +345,8 @@ def measured(
     tuple of int
         Makespan, idle time of processors and over-deadline, seconds.
     """
-    end = begin + jobs["duration"]
-    last = end.max(initial=now)
-    idle = np.maximum((left if weights.idle_time == "holes" else last) - free, 0).sum()
-    idle -= (jobs["duration"] * jobs["processors"]).sum()
-    late = np.maximum(end - jobs["deadline"], 0).sum()
-    return int(last - now), int(idle) * unit, int(late)
+    makespan, idle, late = packing.measure(begin, left, jobs, free, int(now), weights.goal.to_makespan)
+    return int(makespan), int(idle) * unit, int(late)
 
 
 def resources_of(masks: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:

@@ -376,7 +376,7 @@ class JSchedulerStudy(SchedulerStudy):
                 "workload": workload,
             },
             also={"files": event_files(scenario.machines)},
-            cost=10 * workload.cost,
+            cost=7 * workload.cost,
         )
 
     def _stream(
@@ -401,7 +401,7 @@ class JSchedulerStudy(SchedulerStudy):
                 "originals": dict(originals),
             },
             also={"files": event_files(scenario.machines)},
-            cost=5 * sum(task.cost for task in workloads.values()),
+            cost=0.2 * sum(task.cost for task in workloads.values()),
             memory=1500,
         )
 
@@ -441,6 +441,8 @@ class JSchedulerStudy(SchedulerStudy):
             (20 if parameters["predictions"] == "exact" else 1)
             * (10 if run[2] == "retrained" else 1)
             * (1 if scenario.failures is None else 10)
+            # centres that are offered several times what they can do have queues of thousands of jobs
+            * (30 if scenario.factor == "multiply" else 1)
         )
         return replace(
             measured,
@@ -455,7 +457,7 @@ class JSchedulerStudy(SchedulerStudy):
                 "workloads": dict(workloads),
             },
             also={"files": [*function_files(scheduler), *event_files(scenario.machines)]},
-            cost=0.2 + slow * (1 + parameters["k"] / 10) * sum(task.cost for task in workloads.values()) / 14,
+            cost=0.2 + slow * (1 + parameters["k"] / 60) * sum(task.cost for task in workloads.values()) / 9,
             memory=2500,
         )
 
@@ -481,7 +483,7 @@ class JSchedulerStudy(SchedulerStudy):
                             "original": originals[first.name][name],
                             "predictor": plain(self.predictor),
                         },
-                        cost=60 * workload.cost,
+                        cost=30 * workload.cost,
                     )
                     for name, workload in workloads.items()
                 ]

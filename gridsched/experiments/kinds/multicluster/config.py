@@ -409,7 +409,7 @@ class MulticlusterStudy(SchedulerStudy):
 
     def _run(self, point: PointConfig, label: str, replicate: int, seed: int) -> Task:
         """Simulation of a scheduler in one replicate; what it does not depend on is as by default."""
-        genetic = 20 if self.made(point, label).local == "titan" else 1
+        genetic = 7 if self.made(point, label).local == "titan" else 1
         labels = {"scenario": point.name, "scheduler": label, "replicate": replicate}
         return Task(
             stage="simulate",

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.bundles import allocate, column
 from gridsched.engine.jit import inline, jit, unchecked
 from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.kernels.packing import NOTHING, WORD, Goal
@@ -37,15 +36,19 @@ class GeneticOptions(NamedTuple):
 class Population(NamedTuple):
     """Individuals of one generation; the best one is the first, except while they are made."""
 
-    order: Any = column(np.int32, "individuals", "jobs")  # jobs in the order of placement
-    masks: Any = column(np.uint64, "individuals", "jobs", "words")  # resources of each job
-    performance: Any = column(np.float64, "individuals", fill=np.inf)  # CP of each individual
+    order: Any  # int32[p, n], jobs in the order of placement
+    masks: Any  # uint64[p, n, w], resources of each job
+    performance: Any  # float64[p], CP of each individual
 
 
+@jit
 def population(individuals: int, jobs: int, resources: int) -> Population:
     """Room for so many individuals."""
-    sizes = {"individuals": individuals, "jobs": jobs, "words": packing.words(resources)}
-    return allocate(Population, sizes)
+    return Population(
+        np.zeros((individuals, jobs), np.int32),
+        np.zeros((individuals, jobs, packing.words(resources)), np.uint64),
+        np.full(individuals, np.inf),
+    )
 
 
 # --- random numbers -------------------------------------------------------------------------------
@@ -353,9 +356,9 @@ def _is_stable(bests: Any, done: int, options: GeneticOptions) -> bool:
 
 @jit
 def evolve(
-    now_living: Population,
-    next_living: Population,
-    seeds: int,
+    seed_orders: Any,
+    seed_masks: Any,
+    individuals: int,
     jobs: Any,
     base: Any,
     ordered: Any,
@@ -363,17 +366,15 @@ def evolve(
     goal: Goal,
     options: GeneticOptions,
     random: Any,
-    room: packing.Lanes,
 ) -> tuple[Any, Any, float, int]:
     """Improve schedules until they improve no more.
 
     Parameters
     ----------
-    now_living, next_living : Population
-        Room for two generations. The first `seeds` individuals of `now_living` are given, the others are
-        drawn.
-    seeds : int
-        How many individuals are given.
+    seed_orders, seed_masks : int32[s, n], uint64[s, n, w]
+        Individuals of the first generation that are given; the others are drawn.
+    individuals : int
+        Individuals of a generation.
     jobs : PACKED[n]
         The jobs, at least one, none larger than the cluster.
     base : int64[m]
@@ -388,8 +389,6 @@ def evolve(
         Parameters of the algorithm.
     random : uint64[2]
         Stream of random numbers.
-    room : packing.Lanes
-        Room to work in.
 
     Returns
     -------
@@ -401,9 +400,12 @@ def evolve(
     """
     least = least_performance(jobs, ordered, now, goal)
     taken = np.empty(len(jobs), np.bool_)
-    sums = np.empty(len(now_living.performance), np.float64)
+    sums = np.empty(individuals, np.float64)
     bests = np.empty(options.generations + 1, np.float64)
-    one, two = now_living, next_living
+    one = population(individuals, len(jobs), len(base))
+    two = population(individuals, len(jobs), len(base))
+    room, seeds = packing.lanes_for(len(jobs), len(base)), len(seed_orders)
+    one.order[:seeds], one.masks[:seeds] = seed_orders, seed_masks
     packing.evaluate(one.order, one.masks, 0, jobs, base, now, goal, one.performance[:seeds], room)
     if one.performance.min() > least:
         for i in range(seeds, len(sums)):

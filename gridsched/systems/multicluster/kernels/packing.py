@@ -18,7 +18,6 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from gridsched.engine.bundles import allocate, column
 from gridsched.engine.jit import inline, jit, noinline, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER
@@ -42,6 +41,7 @@ class Goal(NamedTuple):
     unit: int  # processors of a resource
 
 
+@jit
 def words(resources: int) -> int:
     """Words of a set of so many resources."""
     return -(-resources // WORD)
@@ -170,18 +170,25 @@ class Lanes(NamedTuple):
     Before the first job and behind the last one is one without resources.
     """
 
-    free: Any = column(np.int64, "resources", "lanes")  # when each resource is left
-    held: Any = column(np.uint64, "jobs + 2", "words", "lanes")  # resources of each job
-    duration: Any = column(np.int64, "jobs + 1", "lanes")
-    deadline: Any = column(np.int64, "jobs + 1", "lanes", fill=FOREVER)
-    last: Any = column(np.int64, "lanes")  # end of all jobs
-    late: Any = column(np.int64, "lanes")  # time over deadlines
+    free: Any  # int64[m, lanes], when each resource is left
+    held: Any  # uint64[n + 2, w, lanes], resources of each job
+    duration: Any  # int64[n + 1, lanes]
+    deadline: Any  # int64[n + 1, lanes]
+    last: Any  # int64[lanes], end of all jobs
+    late: Any  # int64[lanes], time over deadlines
 
 
+@jit
 def lanes_for(jobs: int, resources: int) -> Lanes:
     """Room for schedules of so many jobs on so many resources."""
-    sizes = {"resources": resources, "words": words(resources), "lanes": LANES}
-    return allocate(Lanes, sizes | {"jobs + 1": jobs + 1, "jobs + 2": jobs + 2})
+    return Lanes(
+        np.zeros((resources, LANES), np.int64),
+        np.zeros((jobs + 2, words(resources), LANES), np.uint64),
+        np.zeros((jobs + 1, LANES), np.int64),
+        np.full((jobs + 1, LANES), FOREVER, np.int64),
+        np.zeros(LANES, np.int64),
+        np.zeros(LANES, np.int64),
+    )
 
 
 def place_in_lanes(room: Lanes, now: int) -> None:
@@ -382,6 +389,32 @@ def append_earliest(
             for resource in np.argsort(free, kind="mergesort")[: processors[job]]:
                 masks[job, resource // WORD] |= bit(resource)
         _run(masks, job, free, now, durations[job])
+
+
+@jit
+def measure(begin: Any, left: Any, jobs: Any, base: Any, now: int, to_makespan: bool) -> tuple[int, int, int]:
+    """Makespan, idle time of resources and over-deadline of a schedule, seconds.
+
+    Parameters
+    ----------
+    begin, left : int64[n], int64[m]
+        When each job starts, and when each resource is left by its last job, see `place`.
+    jobs : PACKED[n]
+        The jobs.
+    base : int64[m]
+        When each resource becomes available, not before now.
+    now : int
+        From when on the makespan counts.
+    to_makespan : bool
+        As in `Goal`.
+    """
+    last, late, work = now, 0, 0
+    for job in range(len(jobs)):
+        end = begin[job] + jobs[job]["duration"]
+        last = max(last, end)
+        late += max(end - jobs[job]["deadline"], 0)
+        work += jobs[job]["duration"] * jobs[job]["processors"]
+    return last - now, _idle(base, left, last, to_makespan) - work, late
 
 
 # --- execution ------------------------------------------------------------------------------------
