@@ -66,8 +66,8 @@ def test_each_node_is_a_type_of_its_own(tmp_path: Path) -> None:
     ("wrong", "message"),
     [
         ({"cpu_milli": "many"}, r"table\.csv:3: cpu_milli is 'many': no whole number"),
-        ({"cpu_milli": 0}, r"table\.csv:3: node type b: cores is 0; give"),
-        ({"gpu": 100}, r"table\.csv:3: node type b: gpus is 100; give"),
+        ({"cpu_milli": 0}, r"table\.csv:3: node type b: cores is 0; it must be at least 1"),
+        ({"gpu": 100}, r"table\.csv:3: node type b: gpus is 100; it must be at least 0"),
         ({"memory_mib": -1}, r"table\.csv:3: memory_mib is '-1': no whole number from 0 on"),
         ({"sn": "a"}, r"table\.csv:3: sn is 'a': no name of its own; give"),
         ({"sn": ""}, r"table\.csv:3: sn is '': no name of its own; give"),

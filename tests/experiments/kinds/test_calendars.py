@@ -127,7 +127,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("scenarios.1.partitions.workload", {"name": "x", "synthetic": {"jobs": 5}}, ["only a log"]),
         ("scenarios.1.partitions.run_time", "user", ["run_time: found 'user'", "'cpu'"]),
         ("scenarios.1.partitions.clusters.1.name", "SMALL", ["one file where case does not count"]),
-        ("scenarios.1.partitions.clusters.1.processors", None, ["clusters[twin].processors: missing"]),
+        ("scenarios.1.partitions.clusters.1.processors", None, ["clusters[twin]: processors: missing"]),
         ("scenarios.0.clusters.1.file", "no.swf", ["scenarios[pair].clusters[south].file: found 'no.swf'"]),
         ("scenarios.0.scale", 0, ["scenarios[pair].scale: found 0"]),
         ("schedulers.7", "eazy", ["schedulers[item 8]: found 'eazy'", "did you mean easy"]),

@@ -347,7 +347,7 @@ def test_workloads_of_a_grid_come_back(jobs: list[tuple[int, int, int]]) -> None
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        ("scenarios.0.clusters.1.name", "M4", ["scenarios[drawn]: clusters: 'M4' is there twice"]),
+        ("scenarios.0.clusters.1.name", "M4", ["scenarios[drawn].clusters: 'M4' is there twice"]),
         ("scenarios.1.name", "Drawn", ["would be one file where case does not count"]),
         ("scenarios.0.clusters", [], ["scenarios[drawn].clusters: found []; write at least 1"]),
         ("scenarios.1.clusters.1.speed", None, ["own has no speed", "clock speed in MHz"]),
