@@ -45,7 +45,7 @@ from tests.systems.calendars.cases import (
 # --- against the oracle ---------------------------------------------------------------------------
 
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "one cluster": {"depth": 0},
     "accurate": {"accurate": True},
     "outrun": {},
