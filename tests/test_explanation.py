@@ -604,7 +604,7 @@ def watched(case: Case) -> WatchedNodes:
 
 @pytest.mark.random_cases(50)
 def test_reasons_are_those_that_the_plain_simulator_sees(seed: int) -> None:
-    case = some_case(seed, CAPABILITIES[:-1], most_clusters=1, jobs=(10, 30))
+    case = some_case(seed, CAPABILITIES[:-1], most_clusters=1, number=(10, 30))
     run = gs.simulate(case.workload, case.platform, "local", overrun=case.overrun)
     gs.verify(run)
     seen = watched(case)

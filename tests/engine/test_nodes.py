@@ -30,14 +30,14 @@ def test_placements(placement: str, seed: int) -> None:
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_capabilities(capability: str, seed: int) -> None:
     """Partitions, limits, users who give up, dependencies, failures and predictions, one at a time."""
-    compare(seed, (capability,), jobs=(1, 24))
+    compare(seed, (capability,), number=(1, 24))
 
 
 @pytest.mark.random_cases(15)
 @pytest.mark.parametrize("wanted", [(), ("partitions",), ("failures",), CAPABILITIES])
 def test_plans_of_long_queues(wanted: tuple[str, ...], seed: int) -> None:
     """Under conservative backfilling the earliest place is found among many plans."""
-    compare(seed, wanted, backfilling="conservative", jobs=(20, 40))
+    compare(seed, wanted, backfilling="conservative", number=(20, 40))
 
 
 @pytest.mark.random_cases(200)

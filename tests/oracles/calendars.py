@@ -907,7 +907,7 @@ class Simulation:
 
     def is_over(self) -> bool:
         """Whether all is done, or those who wait will never have a place."""
-        if self.users.times() or self.running or any(job.submit_time > self.now for job in self.jobs):
+        if self.users.times() or self.running or any(job.submit_time >= self.now for job in self.jobs):
             return False
         if any(j in self.place for j in self.waiting):
             return False

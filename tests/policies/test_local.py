@@ -30,6 +30,7 @@ from gridsched.policies.local import (
     schedule,
 )
 from tests.oracles import local as naive
+from tests.oracles.orders import Score
 from tests.support import engine, strategies
 from tests.support.errors import refused
 
@@ -47,7 +48,7 @@ def area_over_wait(now: int, submit_time: int, estimate: int, processors: int) -
     return math.sqrt(now - submit_time + 1) / (estimate * processors)
 
 
-NAIVE: dict[Any, naive.Score] = {
+NAIVE: dict[Any, Score] = {
     widest_first: lambda now, submit_time, estimate, processors: float(processors),
     area_over_wait: area_over_wait,
 }
@@ -87,7 +88,7 @@ def test_every_point_of_the_policy_space_equals_the_oracle(
         policy.reservations,
         str(policy.backfill_order),
     )
-    options = {"overrun": overrun, "passes": passes, "prediction": policy.prediction}
+    options: dict[str, Any] = {"overrun": overrun, "passes": passes, "prediction": policy.prediction}
     expected = naive.CountedProcessors(jobs, processors, point, **options).simulate()
     assert engine.simulate(jobs, processors, policy, overrun, passes) == expected.first_start
 

@@ -220,7 +220,7 @@ def some_case(
     *,
     homeless: bool = False,
     most_clusters: int = 3,
-    jobs: tuple[int, int] = (1, 16),
+    number: tuple[int, int] = (1, 16),
     **chosen: str,
 ) -> Case:
     """A grid of up to three clusters with its jobs; homeless ones have times as at speed 1.
@@ -229,7 +229,7 @@ def some_case(
     """
     draw = random.Random(seed)
     count = min(draw.choice([1, 2, 2, 3]), most_clusters)
-    rows = _rows(draw, count, wanted, draw.randint(*jobs))
+    rows = _rows(draw, count, wanted, draw.randint(*number))
     overrun = draw.choice(["doubling", "doubling", "increments"])
     needs = _dependencies(draw, len(rows)) if "dependent" in wanted else []
     users = sorted({row["user"] for row in rows})
@@ -243,7 +243,7 @@ def some_case(
             each["where"] = row["queue"] if len(cluster.partitions) > row["queue"] else 0
             each["groups"] = [users.index(row["user"])] if site.limits else []
         site.typical = _typical(asked[-1])
-    arrays = [draw.choice([-1, 0, 1]) if "limits" in wanted and count == 1 else -1 for _ in rows]
+    arrays = [draw.choice([-1, 0, 1]) if "limits" in wanted and most_clusters == 1 else -1 for _ in rows]
     most = [draw.randint(1, 3) for _ in range(2)]
     for each, array in zip(asked[0], arrays, strict=True):
         if array >= 0:

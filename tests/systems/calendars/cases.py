@@ -70,7 +70,7 @@ def records(jobs: list[Job]) -> NDArray[Any]:
 def interruptions_of(jobs: list[Job], root: Manager | Cluster) -> Interruptions | None:
     """Lifecycles of the jobs, and outages of the clusters, if there are any."""
     clusters = clusters_of(root)
-    if not any(cluster.events for cluster in clusters) and all(
+    if not any(cluster.events or cluster.checkpoint_interval for cluster in clusters) and all(
         (job.gives_up, job.failed, job.needs) == (NEVER, False, ()) for job in jobs
     ):
         return None

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gridsched import results
 from gridsched.errors import GridschedError, WorkloadError
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
@@ -45,7 +44,7 @@ from tests.systems.calendars.cases import (
 # --- against the oracle ---------------------------------------------------------------------------
 
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "one cluster": {"depth": 0},
     "accurate": {"accurate": True},
     "outrun": {},
@@ -361,7 +360,7 @@ def workload(name: str, *jobs: tuple[int, int, int, int], **columns: Any) -> Wor
     return workload_of(jobs, name=name, **columns)
 
 
-def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:
+def test_a_workload_becomes_a_dataset() -> None:
     jobs = workload("a", (0, 35, 10, 1), (5, 10, 10, 2), (5, 10, 10, 2), (6, 10, 10, 1), (7, 5, 5, 3))
     cluster = Cluster(processors=2, name="north")
     asking = replace(jobs, reserved_start=np.array([-1, 20, -1, 20, -1]))
@@ -391,8 +390,6 @@ def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:
     as_list: Any = [-1, 20, -1, 20, -1]
     again = simulate([replace(jobs, reserved_start=as_list)], cluster, TENS)
     assert run.identical(again)
-    results.write(run, tmp_path / "run.nc")
-    verify(results.read(tmp_path / "run.nc"))
 
 
 LISTED = workload("a", (0, 35, 10, 1))

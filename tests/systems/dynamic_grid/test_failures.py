@@ -21,17 +21,8 @@ from gridsched.verification import verify
 from tests.oracles.dynamic_grid import DynamicJob
 from tests.oracles.users import Submission
 from tests.support.fields import assert_fields, field
-from tests.systems.dynamic_grid.cases import run_of
-from tests.systems.dynamic_grid.test_scheduler import (
-    Case,
-    Change,
-    cases,
-    changed,
-    grid,
-    job,
-    schedule,
-    where,
-)
+from tests.systems.dynamic_grid.cases import Case, cases, changed, grid, job, run_of, schedule, where
+from tests.systems.dynamic_grid.test_scheduler import Change
 
 
 @given(data=st.data())

@@ -17,7 +17,6 @@ from hypothesis import assume, given, settings
 from hypothesis import example as tried
 from hypothesis import strategies as st
 
-from gridsched import results
 from gridsched.engine.records import FOREVER, JOB
 from gridsched.errors import ScheduleError, WorkloadError
 from gridsched.platform import Cluster, Platform, ResourceChange
@@ -475,14 +474,6 @@ def test_parameters_may_be_numbers_of_numpy() -> None:
     runs = [run_of(case._replace(options=replace(SIMPLE, **given_))) for given_ in (plain, numpy)]
     verify(runs[1])
     xr.testing.assert_identical(*runs)
-
-
-def test_runs_are_the_same_each_time_and_survive_a_file(tmp_path: Any) -> None:
-    case = crowded()
-    first, second = run_of(case), run_of(case)
-    xr.testing.assert_identical(first, second)
-    results.write(first, tmp_path / "run.nc")
-    xr.testing.assert_equal(results.read(tmp_path / "run.nc"), first)
 
 
 def crowded(number: int = 3000) -> Case:

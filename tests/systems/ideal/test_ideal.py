@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gridsched import results
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platform import Cluster
@@ -143,7 +141,7 @@ def two_workloads() -> list[Workload]:
     ]
 
 
-def test_workloads_become_a_dataset(tmp_path: Path) -> None:
+def test_workloads_become_a_dataset() -> None:
     first_come = simulate(two_workloads(), [NORTH, SOUTH], "ideal-fcfs")
     # Submitted at 0 (twice), 1, 4 and 9 s.
     assert_fields(
@@ -172,10 +170,6 @@ def test_workloads_become_a_dataset(tmp_path: Path) -> None:
         verify(made)
         assert made.attrs["parameter_form"] == form
         assert names()[f"ideal-{form}"]() == Ideal(form)
-
-    assert first_come.identical(simulate(two_workloads(), [NORTH, SOUTH], "ideal-fcfs"))
-    results.write(first_come, tmp_path / "ideal.nc")
-    assert results.read(tmp_path / "ideal.nc")["end_time"].equals(first_come["end_time"])
 
 
 @pytest.mark.parametrize("align", ["start", "none"])

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from gridsched.engine.records import JOB
 from gridsched.errors import WorkloadError
-from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.simulation import simulate
@@ -781,16 +780,6 @@ def test_rows_have_room_for_jobs_that_enter_together(monkeypatch: pytest.MonkeyP
         *(GridJob(20 + k, 1, 1, 1, 1) for k in range(5)),
     ]
     assert run(jobs, SINGLES, "s-i", migration_delay=290)[1:7] == entered
-
-
-def test_superschedulers_help_the_overloaded_site() -> None:
-    workloads, clusters = three_sites()
-    wait = {}
-    for scheme in SCHEMES:
-        summary = summarise(simulate(workloads, clusters, grid.Superscheduler(scheme=scheme)))
-        wait[scheme] = float(summary["wait_time_mean"].sel(job_class="all"))
-    assert wait["s-i"] < 0.5 * wait["local"]
-    assert wait["r-i"] < wait["local"]
 
 
 def test_rows_grow_when_one_cluster_takes_everything() -> None:
