@@ -21,3 +21,10 @@ def test_library(name: str, kth: gs.Workload, table: Table, tmp_path: Path) -> N
     scheduler = gs.LibraryScheduler(example(name, tmp_path))
     best = best_time(lambda: simulate(kth, None, scheduler))
     table.add(f"{name} as a library in C, KTH-SP2", len(kth) / best, "jobs/s", at_least=LEAST)
+
+
+def test_edc(kth: gs.Workload, table: Table, tmp_path: Path) -> None:
+    """The C interface of Batsim 5, with its messages in JSON."""
+    scheduler = gs.External(protocol="batsim-5", edc_library=example("edc", tmp_path), abi="rc")
+    best = best_time(lambda: simulate(kth, None, scheduler))
+    table.add("edc as a library with Batsim's interface in C, KTH-SP2", len(kth) / best, "jobs/s")
