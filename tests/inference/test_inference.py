@@ -104,6 +104,7 @@ def test_identical_units_have_the_value_as_bounds_and_say_so() -> None:
         inference.mean(same),
         inference.difference(same * 3, same),
         inference.ratio(draws(1, 6), draws(1, 6)),
+        inference.ratio(np.zeros(6), np.ones(6)),
     ):
         assert found.reason == "identical in all replicates"
         assert found.low == found.value == found.high
@@ -202,6 +203,13 @@ def test_intervals_of_differences_by_all_directions() -> None:
 def test_dependence_of_blocks_as_by_hand(points: list[float], correlation: float) -> None:
     found = serial.dependence(np.array(points), np.ones(len(points), np.bool_))
     assert found == pytest.approx((1 + correlation) / (1 - correlation))
+
+
+@given(st.integers(0, 300), st.integers(1, 40))
+def test_blocks_are_as_long_as_each_other(length: int, size: int) -> None:
+    lengths = np.diff([*serial.in_blocks(length, size), length])
+    assert len(lengths) == (min(length, size) or 1)
+    assert lengths.max() - lengths.min() <= 1
 
 
 # --- comparisons ----------------------------------------------------------------------------------
