@@ -94,8 +94,8 @@ def test_operators_keep_schedules_valid(queue: tuple[NDArray[Any], int], seed: i
     for _ in ("first", "last"):  # of the places in the order
         genetic.below(before, len(jobs))
     assert children.masks[0].tolist() == [
-        crossed(*pair, processors, before)
-        for *pair, processors in zip(
+        crossed(one, other, processors, before)
+        for one, other, processors in zip(
             parents.masks[0].tolist(), parents.masks[1].tolist(), jobs["processors"].tolist(), strict=True
         )
     ]
