@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine import heap, jit, kernel_cache, overrun, profile, rings, running, waiting_tree
+from gridsched.engine import heap, jit, overrun, profile, rings, running, waiting_tree
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP, Overrun
 from tests.oracles.orders import corrected
 
@@ -227,22 +225,3 @@ def test_shift_moves_overlapping_ranges_compiled_and_plain() -> None:
             function(array, target, source, 6)
             results.append(array["job"].tolist())
         assert results[0] == results[1]
-
-
-def test_one_compiles_while_the_other_waits(tmp_path: Path) -> None:
-    index = tmp_path / "kernel.nbi"
-    done = threading.Event()
-
-    def compile_too() -> None:
-        with kernel_cache._alone(index, "kernel"):
-            done.set()
-
-    with kernel_cache._alone(index, "kernel"):
-        other = threading.Thread(target=compile_too)
-        other.start()
-        assert not done.wait(0.2)
-    assert done.wait(10)
-    other.join()
-    index.touch()
-    with kernel_cache._alone(index, "kernel"):
-        compile_too()

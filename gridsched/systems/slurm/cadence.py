@@ -63,7 +63,7 @@ class Cadence:
         return first_from(self.origin, self.turn, wanted) if wanted < FOREVER else FOREVER
 
     def next_backfill(self) -> int:
-        """When the backfill scheduler makes a pass, or goes on with one."""
+        """When the backfill scheduler makes a pass, or continues one."""
         worth = self.backfills and not self.rolling
         if (
             self.duration.paused == FOREVER
@@ -143,18 +143,18 @@ class Duration:
         self.turn = parameters.bf_yield_interval * unit / 1e6
         self.sleep = round(parameters.bf_yield_sleep * unit / 1e6)
         self.longest = (parameters.bf_max_time or parameters.bf_interval) * unit
-        self.goes_on = parameters.bf_continue
+        self.continues = parameters.bf_continue
         # until when no other pass is made, when one that is interrupted goes on, when it began, what had
         # changed last then, and the ticks since others worked
         self.busy, self.paused, self.since, self.seen, self.held = begin, FOREVER, begin, begin, 0.0
 
     def jobs_to_try(self, now: int, changed: int) -> int:
-        """How many jobs a pass tries until it is interrupted, 0 for all; `END` if it goes on no more."""
+        """How many jobs a pass tries until it is interrupted, 0 for all; `END` if it does not continue."""
         if self.paused == FOREVER:
             self.since, self.held = now, 0.0
         elif now - self.since >= self.longest or (
             # others worked if it holds nothing
-            not self.held and changed != self.seen and not self.goes_on
+            not self.held and changed != self.seen and not self.continues
         ):
             return END
         return self.most

@@ -861,7 +861,7 @@ class Controller:
         cadence.main_made(now, count, bool(self.tables.counts[NOTED]), repeats)
 
     def _backfill_pass(self, now: int, cadence: Cadence) -> None:
-        """Make a backfill pass, or go on with one that was interrupted."""
+        """Make a backfill pass, or continue one that was interrupted."""
         duration, tries = cadence.duration, self.space.count
         before = 0 if duration.paused == FOREVER else int(tries[passes.TRIES])
         count = self.run_pass(now, BACKFILL, duration.jobs_to_try(now, cadence.changed))

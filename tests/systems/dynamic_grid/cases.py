@@ -267,17 +267,22 @@ def dynamic_options(draw: st.DrawFn) -> DynamicGrid:
 
 @st.composite
 def cases(
-    draw: st.DrawFn, *, alike: bool | None = None, fails: bool = False, lives: bool = False, least: int = 0
+    draw: st.DrawFn,
+    *,
+    equal_clusters: bool | None = None,
+    fails: bool = False,
+    lives: bool = False,
+    least: int = 0,
 ) -> Case:
     """Small grids with churn, rich in coincidences.
 
-    Clusters are alike or not; nodes may fail; users may give up, and jobs wait for others.
+    Clusters are equal or not; nodes may fail; users may give up, and jobs wait for others.
     """
-    alike = draw(st.booleans()) if alike is None else alike
+    equal_clusters = draw(st.booleans()) if equal_clusters is None else equal_clusters
     number = draw(st.integers(1, 5))
     processors = [draw(st.sampled_from([1, 2, 3, 4, 6, 8])) for _ in range(number)]
     nodes, speeds = [1] * number, [Fraction(1)] * number
-    if not alike:
+    if not equal_clusters:
         nodes = [draw(st.sampled_from([1, 2, 3])) for _ in range(number)]
         processors = [count * node for count, node in zip(processors, nodes, strict=True)]
         if draw(st.booleans()):

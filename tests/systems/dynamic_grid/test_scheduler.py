@@ -63,8 +63,8 @@ from tests.systems.dynamic_grid.cases import (
 
 
 KINDS: dict[str, dict[str, bool]] = {
-    "alike": {"alike": True},
-    "unlike": {"alike": False},
+    "equal": {"equal_clusters": True},
+    "unequal": {"equal_clusters": False},
     "failures": {"fails": True},
     "lifecycles": {"lives": True},
     "failures and lifecycles": {"fails": True, "lives": True},
@@ -81,7 +81,7 @@ def test_engine_equals_the_oracle(kind: str, data: st.DataObject) -> None:
     assert of_engine(done, naive) == of_oracle(naive)
     # What is left over in the end could not be held by the clusters that are left.
     for j in np.flatnonzero(done.grid.progress["state"] == dynamic_state.GRID_QUEUE):
-        assert kind not in ("alike", "unlike") or case.jobs[j].processors > done.remaining
+        assert kind not in ("equal", "unequal") or case.jobs[j].processors > done.remaining
 
 
 # --- worked examples ------------------------------------------------------------------------------
