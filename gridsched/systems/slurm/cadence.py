@@ -38,7 +38,9 @@ class Cadence:
     def __init__(
         self, parameters: SlurmParameters, unit: int, begin: int, phase: Sequence[float], drift: float
     ) -> None:
-        self.interval = parameters.sched_interval * unit
+        # schedule() of job_scheduler.c does nothing before this time has passed, then what was asked for
+        self.least = round(parameters.sched_min_interval * unit / 1e6)
+        self.interval = max(parameters.sched_interval * unit, self.least)
         self.delay = parameters.batch_sched_delay * unit
         self.backfills, self.unit = parameters.scheduler_type == "backfill", unit
         self.turn = max(round(unit * (1 + drift)), 1)
@@ -59,7 +61,8 @@ class Cadence:
         busy = self.duration.busy
         wanted = FOREVER if self.settled else max(self.full + self.interval, busy)
         if self.happened:
-            wanted = min(wanted, max(self.last_main + self.delay, self.changed, busy))
+            soonest = max(self.last_main + max(self.delay, self.least), self.changed, busy)
+            wanted = min(wanted, soonest)
         return first_from(self.origin, self.turn, wanted) if wanted < FOREVER else FOREVER
 
     def next_backfill(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import read_text, shown
 from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seconds, words
-from gridsched.systems.slurm.changes import ALIASES, with_changes
+from gridsched.systems.slurm.changes import ALIASES, names_in, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
 from gridsched.systems.slurm.parameters import PreemptMode, PreemptType, ResetPeriod
 
@@ -49,8 +49,9 @@ ADMINISTRATION = words(
     "AccountingStorageType AccountingStorageUser AccountingStoreFlags AccountingStorageLoc "
     "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInfinibandType AcctGatherInterconnectType "
     "AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthAltParameters AuthAltTypes "
-    "AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertmgrType "
-    "CliFilterPlugins ClusterName CommunicationParameters ControlMachine ControlAddr BackupController "
+    "AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertgenParameters CertgenType "
+    "CertmgrParameters CertmgrType CliFilterParameters CliFilterPlugins "
+    "ClusterName CommunicationParameters ControlMachine ControlAddr BackupController "
     "CryptoType CacheGroups AccountingStoreJobComment CheckpointType JobCheckpointDir SchedulerPort "
     "SchedulerAuth DefaultStorageHost DefaultStorageUser DefaultStorageLoc DefaultStoragePass "
     "DefaultStoragePort ChosLoc DynamicAllocationPort NamespaceType HttpParserType "
@@ -74,25 +75,29 @@ ADMINISTRATION = words(
     "SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile "
     "SlurmSchedLogLevel SlurmUser SLURM_CONF SLURM_VERSION SrunEpilog SrunPortRange SrunProlog "
     "StateSaveLocation SuspendExcNodes SuspendExcParts SuspendExcStates SuspendRate SuspendTimeout "
-    "SwitchParameters SwitchType TaskEpilog TaskPlugin TaskPluginParam TaskProlog TCPTimeout TLSType "
-    "TmpFS TrackWCKey TreeWidth UnkillableStepProgram UnkillableStepTimeout UsePAM WaitTime "
-    "X11Parameters"
+    "SwitchParameters SwitchType TaskEpilog TaskPlugin TaskPluginParam TaskProlog TCPTimeout TLSParameters "
+    "TLSType TmpFS TrackWCKey TreeWidth UnkillableStepProgram UnkillableStepTimeout UsePAM WaitTime "
+    "UrlParserType X11Parameters"
 )
 
 _KEYS = {key.lower(): key for key in (*_MODELLED, *CHANGES_SCHEDULES, *ADMINISTRATION)}
 
 _WHOLE = words(
-    "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start "
+    "sched_interval sched_min_interval batch_sched_delay default_queue_depth partition_job_depth "
+    "sched_max_job_start "
     "bf_interval bf_window bf_resolution bf_max_job_test bf_max_job_user bf_max_job_part "
     "bf_max_job_array_resv bf_node_space_size bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
+_SWITCHES = words("bf_one_resv_per_job")
+"""SchedulerParameters that are parameters of the scheduler, and hold where they are named."""
+
 OF_TIME = words("bf_max_time bf_yield_interval bf_yield_sleep bf_continue")
 """SchedulerParameters that matter where it is known how long a backfill pass takes."""
 
 NO_EFFECT = OF_TIME | words(
-    "bf_yield_rpc_cnt bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt "
+    "bf_yield_rpc_cnt bf_job_part_count_reserve_off max_sched_time max_rpc_cnt "
     "nohold_on_prolog_fail build_queue_timeout enable_job_state_cache spec_cores_first max_script_size "
     "max_submit_line_size requeue_delay no_env_cache batch_hold_step_timeout disable_user_top "
     "enable_user_top ignore_constraint_validation"
@@ -106,7 +111,7 @@ _PREEMPTION = words("preempt_strict_order preempt_reorder_count preempt_youngest
 OTHERS = words(
     "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
     "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
-    "bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
+    "bf_max_job_assoc bf_max_job_user_part bf_node_space "
     "bf_running_job_reserve bf_topopt_enable bf_topopt_iterations bf_window_linear cr_sched_cores "
     "default_gbytes defer defer_batch delay_boot enable_hetero_jobs enable_hetero_steps "
     "extra_constraints Ignore_NUMA ignore_prefer_validation max_array_tasks max_depend_depth "
@@ -117,7 +122,7 @@ OTHERS = words(
     "bf_qos_reserve"
 )
 
-_OPTIONS = {name.lower(): name for name in (*_WHOLE, *NO_EFFECT, *OTHERS, *_PREEMPTION, *ALIASES)}
+_OPTIONS = {name.lower(): name for name in (*_WHOLE, *_SWITCHES, *NO_EFFECT, *OTHERS, *_PREEMPTION, *ALIASES)}
 """All options of SchedulerParameters, by their names in small letters."""
 
 _WEIGHTS = {
@@ -285,6 +290,12 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     >>> [(node.name, node.cores) for node in configuration.nodes][:2]
     [('n1', 16), ('n2', 16)]
     """
+    for change in changes:
+        for kind, name in names_in(change):
+            if kind == "option" and name not in _OPTIONS:
+                raise ConfigurationError(
+                    f"change {change!r}: unknown option {name}{meant(name, _OPTIONS)}; correct or remove it"
+                )
     found = _Found(path=str(path))
     nodes: dict[str, SlurmNode] = {}
     node_sets: dict[str, tuple[str, dict[str, str]]] = {}
@@ -468,7 +479,7 @@ _MOST_INCLUDED = 50
 
 _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
-    "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind weight"
+    "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind weight parameters"
 )
 _NODE_OTHERS = words("corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu")
 
@@ -790,7 +801,7 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
         key, _, value = piece.partition("=")
         key = ALIASES.get(key.lower(), key.lower())
         where = f"{found.where('SchedulerParameters')}: {key}"
-        if key == "bf_continue":
+        if key in ("bf_continue", *_SWITCHES):
             parameters[key] = value.lower() not in ("0", "no", "false")
         elif key in _WHOLE or key in OF_TIME:
             number = _whole(value, where)
@@ -798,10 +809,8 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
                 raise ConfigurationError(f"{where} is {value}; give a number that is not too small")
             parameters[key] = number
         elif key not in _OPTIONS:
-            raise ConfigurationError(
-                f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, _OPTIONS)}; "
-                "correct or remove it"
-            )
+            # slurmctld leaves aside options that its release does not have
+            found.left.append(f"SchedulerParameters={key} (unknown{meant(key, _OPTIONS)})")
         elif key not in _PREEMPTION and key not in {name.lower() for name in NO_EFFECT}:
             found.left.append(f"SchedulerParameters={key}")
     return parameters

@@ -69,6 +69,8 @@ class SlurmParameters:
         Whether jobs that share nodes are given memory (CR_Core_Memory), or only cores and GPUs.
     sched_interval : int
         Seconds between passes of the main loop over the whole queue.
+    sched_min_interval : int
+        Microseconds from one pass of the main loop to the next at least.
     batch_sched_delay : int
         Seconds from one pass of the main loop to the next at least, where jobs came or ended.
     default_queue_depth : int
@@ -197,6 +199,7 @@ class SlurmParameters:
     select_type: SelectType = "cons_tres"
     memory_is_consumed: bool = False
     sched_interval: int = 60
+    sched_min_interval: int = 2
     batch_sched_delay: int = 3
     default_queue_depth: int = 100
     partition_job_depth: int = 0

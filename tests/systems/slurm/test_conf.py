@@ -23,8 +23,8 @@ CONF = """
 # a cluster
 ClusterName=small
 SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=60,bf_window=2880,bf_continue,defer,\\
-    batch_sched_delay=5   # goes on
+SchedulerParameters=bf_interval=60,bf_window=2880,bf_continue,defer,bf_one_resv_per_job,\\
+    sched_min_interval=2000000,batch_sched_delay=5   # goes on
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/multifactor
@@ -63,6 +63,8 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         bf_window=2880,
         bf_max_job_test=500,
         batch_sched_delay=5,
+        sched_min_interval=2_000_000,
+        bf_one_resv_per_job=True,
         memory_is_consumed=True,
         fair_tree=False,
         enforce_limits=True,
@@ -95,6 +97,13 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ),
         ("SchedulerParameters=bf_continue,bf_max_time=60,bf_yield_sleep=1", ()),
         ("LicenseParameters=x", ("LicenseParameters",)),
+        (
+            "SchedulerParameters=bf_windw=5,kill_invalid_depend,bf_one_resv_per_job,sched_min_interval=9",
+            (
+                "SchedulerParameters=bf_windw (unknown; did you mean bf_window?)",
+                "SchedulerParameters=kill_invalid_depend (unknown)",
+            ),
+        ),
     ],
 )
 def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...], tmp_path: Path) -> None:
@@ -106,7 +115,6 @@ def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...],
     ("line", "named"),
     [
         ("PriorityWeightAeg=5", ["slurm.conf:3", "PriorityWeightAeg", "PriorityWeightAge"]),
-        ("SchedulerParameters=bf_windw=5", ["slurm.conf:3", "bf_windw", "bf_window"]),
         ("bf_windw=5", ["slurm.conf:3", "bf_windw", "did you mean SchedulerParameters=bf_window?"]),
         ("default_queue_deph=5", ["SchedulerParameters=default_queue_depth"]),
         ("SchedulerParameters=bf_window=many", ["slurm.conf:3", "bf_window", "many"]),

@@ -100,13 +100,18 @@ def test_every_cluster_of_a_platform_has_a_controller() -> None:
     assert set(run["segment_cluster"].to_numpy().tolist()) == {0, 1}
 
 
-def test_a_job_waits_for_the_next_turn_of_the_main_loop() -> None:
-    # Passes are at most `batch_sched_delay` apart where jobs come, though nobody is in the way.
-    run = simulate(
-        workload([(second, 10, 1) for second in range(100, 200)]),
-        64,
-        Slurm(scheduler_type="builtin", batch_sched_delay=7, sched_interval=1000),
-    )
+@pytest.mark.parametrize(
+    "apart",
+    [
+        {"batch_sched_delay": 7, "sched_interval": 1000},
+        {"sched_min_interval": 7_000_000, "batch_sched_delay": 0, "sched_interval": 1000},
+        {"sched_min_interval": 7_000_000, "batch_sched_delay": 0, "sched_interval": 2},
+    ],
+)
+def test_a_job_waits_for_the_next_turn_of_the_main_loop(apart: dict[str, int]) -> None:
+    # Passes are so far apart where jobs come, though nobody is in the way.
+    jobs = workload([(second, 10, 1) for second in range(100, 200)])
+    run = simulate(jobs, 64, Slurm(scheduler_type="builtin", **apart))
     waits = (run["start_time"] - run["submit_time"]).to_numpy()
     assert waits.max() == 6
     assert 14 <= len(np.unique(run["start_time"])) <= 17
