@@ -142,7 +142,8 @@ def read_batsim(
     try:
         found = msgspec.json.decode(content, type=_File)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise TraceError(f"{file}: no workload of Batsim: {error}") from None
+        slurm = "; give what sacct --parsable2 prints, not --json" if b'"job_id"' in content else ""
+        raise TraceError(f"{file}: no workload of Batsim: {error}{slurm}") from None
     if not found.jobs:
         raise TraceError(f"{file}: $.jobs is empty; give a workload with jobs")
     profiles = {name: number for number, name in enumerate(found.profiles)}

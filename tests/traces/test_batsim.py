@@ -74,6 +74,7 @@ def test_users_groups_and_queues(tmp_path: Path) -> None:
         ({"profiles": {**PROFILES, "short": {"type": "delay", "delay": -1}}}, "delay"),
         ({"profiles": {**PROFILES, "short": {"type": "delay", "delay": 1e300}}}, "run_time"),
         ({"profiles": []}, r"\$\.profiles"),
+        ({"jobs": [{"job_id": 1, "time": {}}]}, "sacct --parsable2"),
     ],
 )
 def test_what_is_refused_names_the_field(tmp_path: Path, parts: dict[str, Any], wrong: str) -> None:
