@@ -133,12 +133,14 @@ def _configuration(site: Site | None) -> str:
 
 def _accounting(site: Site | None, name: str) -> str:
     """How much of accounts, qualities of service or usage there is."""
-    known: Any = getattr(None if site is None else site.scheduler, "accounting", None)
+    scheduler: Any = None if site is None else site.scheduler
+    known = getattr(scheduler, "accounting", None)
+    unused = "" if scheduler.enforce_limits else "; no limits of these hold (AccountingStorageEnforce)"
     if name == "sacctmgr":
         users = sum(bool(each.user) for each in known.associations)
-        return f"{len(known.associations) - users:,} accounts, {users:,} users in them"
+        return f"{len(known.associations) - users:,} accounts, {users:,} users in them{unused}"
     if name == "qos":
-        return f"{len(known.qualities):,} qualities of service"
+        return f"{len(known.qualities):,} qualities of service{unused}"
     return f"usage of {len(known.usage):,} users in accounts"
 
 

@@ -184,6 +184,15 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         assert f"\n{modelled}" not in text
 
 
+def test_limits_that_are_not_enforced_are_said(site: Path, printed: Callable[..., str]) -> None:
+    said = []
+    for enforced in ("AccountingStorageEnforce=associations\n", "AccountingStorageEnforce=limits\n"):
+        (site.parent / "files" / "slurm_conf").write_text(CONF + enforced, encoding="utf-8")
+        text = printed("site", "check", site)
+        said.append(["no limits" in " ".join(row(text, name)) for name in ("sacctmgr", "qos")])
+    assert said == [[True, True], [False, False]]
+
+
 def test_what_is_not_given_is_said(site: Path, printed: Callable[..., str]) -> None:
     export(site.parent, line(1), name="plain.txt")
     site.write_text("accounting: plain.txt\n", encoding="utf-8")
