@@ -1039,7 +1039,8 @@ class Controller:
             nodes = self.without(j, usable, now, aside)
         if nodes is not None:
             return (now + 1 if set(nodes) & self.leaving else now), nodes
-        if now_only:
+        # with select/cons_tres a job with GPUs leaves marks wherever it is tried, whatever the answer is for
+        if now_only and (self.cluster.linear or not self.jobs[j].gpus):
             return None
         left = [k for k in left if k not in aside]
         ghosts = [
