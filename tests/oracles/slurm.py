@@ -889,6 +889,8 @@ class Controller:
         queue = self.waiting(now)
         still = set(queue)
         for row in queue:
+            if row not in still:
+                continue
             if cluster.tests and self.tests_made >= cluster.tests:
                 return
             if self.most > 0 and self.tests_made - self.before >= self.most:

@@ -402,7 +402,9 @@ class Controller:
         self.end = np.full(count, -1, np.int64)
         self.queue = np.zeros(rows + 1, np.int64)
         self.waiting = self.ordered = 0  # rows in the queue, of which the first ones are in order
+        # rows of a backfill pass that takes time, and for which partition each is in it
         self.in_pass, self.left_in_pass = np.zeros(rows + 1, np.int64), 0
+        self.partition_in_pass = np.zeros(rows + 1, np.int64)
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
         # a job that was suspended has a start by which it would have run as long without that
@@ -714,15 +716,26 @@ class Controller:
         """
         done = int(self.space.count[passes.NEXT])
         if done == 0:
-            self.in_pass[: self.waiting] = self.queue[: self.waiting]
+            queue = self.queue[: self.waiting]
+            self.in_pass[: self.waiting] = queue
+            self.partition_in_pass[: self.waiting] = self.tables.jobs["partition"][queue]
             self.left_in_pass = self.waiting
         elif most == END:
             return done
         else:
-            rest = self.in_pass[done : self.left_in_pass]
-            rest = rest[np.isin(rest, self.queue[: self.waiting])]
+            rest, partition = (
+                each[done : self.left_in_pass] for each in (self.in_pass, self.partition_in_pass)
+            )
+            still = np.isin(rest, self.queue[: self.waiting])
+            rest, partition = rest[still], partition[still]
+            jobs = self.tables.jobs
+            # the row of a job that started meanwhile and waits again may have become that of another partition
+            for k in np.flatnonzero(jobs["partition"][rest] != partition):
+                same = (jobs["of"] == jobs["of"][rest[k]]) & (jobs["partition"] == partition[k])
+                rest[k] = np.flatnonzero(same)[0]
             self.left_in_pass = done + len(rest)
             self.in_pass[done : self.left_in_pass] = rest
+            self.partition_in_pass[done : self.left_in_pass] = partition
         return self.left_in_pass
 
     def _make_pass(self, now: int, kind: int, depth: int) -> int:
