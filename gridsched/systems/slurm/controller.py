@@ -339,6 +339,7 @@ class Controller:
             free=np.zeros((most, words), np.int64),
             number=np.zeros(most, np.int64),
             opens=np.zeros(most, np.uint8),
+            up=np.zeros(words, np.int64),
             order=np.zeros(most, np.int64),
             count=np.zeros(5, np.int64),
         )
@@ -402,9 +403,10 @@ class Controller:
         self.end = np.full(count, -1, np.int64)
         self.queue = np.zeros(rows + 1, np.int64)
         self.waiting = self.ordered = 0  # rows in the queue, of which the first ones are in order
-        # rows of a backfill pass that takes time, and for which partition each is in it
-        self.in_pass, self.left_in_pass = np.zeros(rows + 1, np.int64), 0
-        self.partition_in_pass = np.zeros(rows + 1, np.int64)
+        # of a backfill pass that takes time: the rows that it looks at next; those that it has not looked at
+        # yet, for which partition each is in it, and places of those that wait
+        self.in_pass = np.zeros(rows + 1, np.int64)
+        self.rest = self.partition_of_rest = self.still = np.zeros(0, np.int64)
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
         # a job that was suspended has a start by which it would have run as long without that
@@ -710,33 +712,33 @@ class Controller:
         self.ordered = self.waiting
 
     def _queue_of_pass(self, most: int) -> int:
-        """Have the queue of a backfill pass that takes time: as it was, without jobs that have left it.
+        """Have the queue of a backfill pass that takes time: how much of `in_pass` it is.
 
-        Returns how many are in it; only those that were tried if the pass is to end (`END`).
+        One that goes on has the rows behind those that it has looked at, but for jobs that do not wait now;
+        none if it is to end (`END`).
         """
-        done = int(self.space.count[passes.NEXT])
-        if done == 0:
-            queue = self.queue[: self.waiting]
-            self.in_pass[: self.waiting] = queue
-            self.partition_in_pass[: self.waiting] = self.tables.jobs["partition"][queue]
-            self.left_in_pass = self.waiting
-        elif most == END:
-            return done
-        else:
-            rest, partition = (
-                each[done : self.left_in_pass] for each in (self.in_pass, self.partition_in_pass)
-            )
-            still = np.isin(rest, self.queue[: self.waiting])
-            rest, partition = rest[still], partition[still]
-            jobs = self.tables.jobs
-            # the row of a job that started meanwhile and waits again may have become that of another partition
-            for k in np.flatnonzero(jobs["partition"][rest] != partition):
-                same = (jobs["of"] == jobs["of"][rest[k]]) & (jobs["partition"] == partition[k])
-                rest[k] = np.flatnonzero(same)[0]
-            self.left_in_pass = done + len(rest)
-            self.in_pass[done : self.left_in_pass] = rest
-            self.partition_in_pass[done : self.left_in_pass] = partition
-        return self.left_in_pass
+        jobs, next_row = self.tables.jobs, self.space.count[passes.NEXT : passes.NEXT + 1]
+        if next_row[0] == 0:
+            self.rest = self.queue[: self.waiting].copy()
+            self.partition_of_rest = jobs["partition"][self.rest]
+            self.still = np.arange(self.waiting)
+            self.in_pass[: self.waiting] = self.rest
+            return self.waiting
+        # the row of a job that started meanwhile and waits again may have become that of another partition
+        for k in np.flatnonzero(jobs["partition"][self.rest] != self.partition_of_rest):
+            same = (jobs["of"] == jobs["of"][self.rest[k]]) & (jobs["partition"] == self.partition_of_rest[k])
+            self.rest[k] = np.flatnonzero(same)[0]
+        self.still = np.flatnonzero(np.isin(self.rest, self.queue[: self.waiting] if most != END else []))
+        next_row[0], end = 1, 1 + len(self.still)
+        self.in_pass[1:end] = self.rest[self.still]
+        return end
+
+    def _keep_rest(self, goes_on: bool) -> None:
+        """Keep the rows that a backfill pass has not looked at when it was interrupted."""
+        next_row = int(self.space.count[passes.NEXT])
+        if next_row:
+            done = int(self.still[next_row - goes_on])
+            self.rest, self.partition_of_rest = self.rest[done:], self.partition_of_rest[done:]
 
     def _make_pass(self, now: int, kind: int, depth: int) -> int:
         """Let the passes' rules decide who starts."""
@@ -755,6 +757,7 @@ class Controller:
                 self.started,
             )
         else:
+            goes_on = bool(self.space.count[passes.NEXT])
             count = passes.backfill_pass(
                 self.pinned_tables,
                 self.pinned_room,
@@ -767,6 +770,7 @@ class Controller:
                 self.started,
                 max(depth, 0),
             )
+            self._keep_rest(goes_on)
         if count:
             started = self.started[:count]
             self.start[started] = self.begun[started] = now

@@ -141,6 +141,7 @@ class Space(NamedTuple):
     free: Any  # int64[most, words]: bits
     number: Any  # int64[most]: how many nodes these are
     opens: Any  # uint8[most]: 1 if other nodes are free after it
+    up: Any  # int64[words]: bits of the nodes in service when the pass began
     order: Any  # int64[most]: stretches by time
     # int64[5]: how many there are, how many there were in this pass, the jobs that it tried and started, and
     # the place in the queue where it goes on
@@ -848,7 +849,7 @@ def next_try(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int, skip
         reach, up = t.reach_bits[own], r.up
         for word in range(len(allowed)):
             allowed[word] = reach[word] & up[word]
-    everywhere = not is_beyond(r.up, allowed)
+    everywhere = not is_beyond(s.up, allowed)
     first = first_after(s, moment)
     too_full = -1
     while True:
@@ -1185,7 +1186,7 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     for k in range(max(first - 1, 0), min(last + 1, s.count[0] - 1)):
         row = s.order[k]
         if s.opens[row] or k == last:
-            s.opens[row] = has_other(s.free[s.order[k + 1]], s.free[row], r.up)
+            s.opens[row] = has_other(s.free[s.order[k + 1]], s.free[row], s.up)
     for k in range(max(first - 1, 0), min(last + 1, s.count[0] - 1)):
         row, following = s.order[k], s.order[k + 1]
         if not s.opens[row] and not differ(s.free[row], s.free[following]):

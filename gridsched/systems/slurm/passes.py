@@ -339,6 +339,7 @@ def backfill_pass(
         s.count[0] = s.count[1] = 1
         s.begin[0] = now // b.resolution * b.resolution
         s.end[0] = (now + b.window) // b.resolution * b.resolution
+        s.up[:] = r.up
         s.free[0, :] = r.up
         s.number[0] = number_of_both(r.up, r.up)
         s.opens[0] = 0
