@@ -23,7 +23,7 @@ def compare(seed: int, wanted: tuple[str, ...] = (), **chosen: Any) -> None:
 @pytest.mark.parametrize("placement", [name for name in PLACEMENTS if name != "random"])
 def test_placements(placement: str, seed: int) -> None:
     """Under each placement, every job gets the nodes and GPUs that the naive simulator gives it."""
-    compare(seed, placement=placement)
+    compare(seed, placement=placement, number=(8, 24), sharing=0.5)
 
 
 @pytest.mark.random_cases(100)
