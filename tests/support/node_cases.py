@@ -172,7 +172,7 @@ def _site(
         oracle.Node(
             draw.randint(1, 8),
             draw.choice([0, 4, 16]) * MIB,
-            draw.choice([0, 0, 1, 2, 4]),
+            draw.choice([0, 1, 2, 4]),
             draw.choice([0.0, 1.0]),
         )
         for _ in range(draw.randint(1, 5))
