@@ -16,6 +16,7 @@ import gridsched as gs
 from gridsched.errors import ScheduleError
 from gridsched.nodes import Limit, NodeEvent, NodeType
 from gridsched.verification import verify, violations
+from gridsched.workloads.dependencies import dependency_table
 from tests.oracles.local import POLICIES, Job, simulate_policy
 from tests.support.errors import refused
 from tests.support.nodes import jobs_of
@@ -347,6 +348,51 @@ def test_processors_that_are_out_run_nothing() -> None:
     (line,) = run_with([(0, 0, 4, 0, 20), (0, 4, 6, 14, 20)])
     assert "10 of its 8" in line
     assert "14 s" in line
+
+
+# --- outcomes of jobs -----------------------------------------------------------------------------
+
+
+def run_with_outcomes() -> xr.Dataset:
+    """Job 1 has a response of 10 s, of which its user goes away until 100 s; job 2 follows 5 s later.
+
+    Job 3 starts when job 1 has ended, and the user of job 4 gives up behind it. Job 5 fails, so that job 6 is
+    never eligible, and job 7 is larger than the cluster.
+    """
+    jobs = jobs_of(
+        submit_time=[0, 0, 1, 2, 200, 200, 200],
+        run_time=[10, 10, 30, 10, 10, 10, 10],
+        requested_processors=[2, 2, 4, 4, 1, 1, 9],
+        status=[1, 1, 1, 1, 0, 1, 1],
+        gives_up_time=[-1, -1, 11, 30, -1, -1, -1],
+        response_limit=[10, -1, -1, -1, -1, -1, -1],
+        returns_at=[100, 0, 0, 0, 0, 0, 0],
+        away_days=[0] * 7,
+        dependencies=dependency_table([(1, 0, "afterok", 5), (5, 4, "afterok")]),
+    )
+    return gs.simulate(jobs, gs.Cluster(processors=4), "fcfs")
+
+
+@pytest.mark.parametrize(
+    ("variable", "place", "value", "complaint"),
+    [
+        ("fate", 6, 0, "job 7 neither ran nor has another fate"),
+        ("fate", 2, 1, "job 3 ran, but is said not to have run"),
+        ("gives_up_time", 2, 10, "job 3 starts after its user gave up"),
+        ("gives_up_time", 3, -1, "job 4 gave up, but was never to"),
+        ("dependency_delay", 0, 6, "job 2 starts before a job that it waits for"),
+        ("returns_at", 0, 101, "job 2 starts before a job that it waits for"),
+        ("away_days", 0, 1, "job 2 starts before a job that it waits for"),
+        ("fate", 0, 4, "job 2 starts although a job that it waits for did not end well"),
+        ("dependency_job", 1, 6, "job 6 waits for nobody"),
+    ],
+)
+def test_a_broken_rule_of_outcomes_is_named(variable: str, place: int, value: int, complaint: str) -> None:
+    run = run_with_outcomes()
+    assert violations(run) == []
+    assert run["start_time"].values.tolist() == [0, 105, 10, -1, 200, -1, -1]
+    run[variable][place] = value
+    assert [line for line in violations(run) if line.startswith(complaint)], violations(run)
 
 
 # --- nodes ----------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from gridsched.nodes import PLACEMENTS
 from tests.oracles.grid import Options, Superscheduler
 from tests.support.node_cases import CAPABILITIES, check, some_case
 
+SHARING: dict[str, Any] = {"number": (8, 24), "sharing": 0.5}
+"""Queues of jobs of which half share GPUs."""
+
 
 def compare(seed: int, wanted: tuple[str, ...] = (), **chosen: Any) -> None:
     """Check that engine and oracle come to the same on one cluster."""
@@ -23,7 +26,13 @@ def compare(seed: int, wanted: tuple[str, ...] = (), **chosen: Any) -> None:
 @pytest.mark.parametrize("placement", [name for name in PLACEMENTS if name != "random"])
 def test_placements(placement: str, seed: int) -> None:
     """Under each placement, every job gets the nodes and GPUs that the naive simulator gives it."""
-    compare(seed, placement=placement)
+    compare(seed, placement=placement, **SHARING)
+
+
+@pytest.mark.random_cases(40)
+def test_random_placements_keep_the_rules(seed: int) -> None:
+    case = some_case(seed, most_clusters=1, placement="random", **SHARING)
+    gs.verify(gs.simulate(case.workload, case.platform, "local", overrun=case.overrun))
 
 
 @pytest.mark.random_cases(100)

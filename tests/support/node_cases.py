@@ -81,7 +81,9 @@ def _typical(asked: list[dict[str, Any]]) -> list[oracle.Typical]:
     return [oracle.Typical(*kind, counts[kind] / total) for kind in chosen]
 
 
-def _rows(draw: random.Random, clusters: int, wanted: tuple[str, ...], number: int) -> list[dict[str, int]]:
+def _rows(
+    draw: random.Random, clusters: int, wanted: tuple[str, ...], number: int, sharing: float
+) -> list[dict[str, int]]:
     """Jobs as their users give them."""
     now, rows = 0, []
     for _ in range(number):
@@ -103,8 +105,8 @@ def _rows(draw: random.Random, clusters: int, wanted: tuple[str, ...], number: i
             "status": draw.choice([1, 1, 1, 0]),
             "gives_up": -1,
         }
-        if draw.random() < 0.15:
-            row["gpus"], row["share"], row["nodes"] = 0, draw.choice([300, 600]), -1
+        if draw.random() < sharing:
+            row["gpus"], row["share"], row["nodes"] = 0, draw.choice([100, 200, 300, 600]), -1
         if "impatient" in wanted and draw.random() < 0.4:
             row["gives_up"] = now + draw.randint(0, 25)
         rows.append(row)
@@ -170,7 +172,7 @@ def _site(
         oracle.Node(
             draw.randint(1, 8),
             draw.choice([0, 4, 16]) * MIB,
-            draw.choice([0, 0, 1, 2, 4]),
+            draw.choice([0, 1, 2, 4]),
             draw.choice([0.0, 1.0]),
         )
         for _ in range(draw.randint(1, 5))
@@ -221,15 +223,17 @@ def some_case(
     homeless: bool = False,
     most_clusters: int = 3,
     number: tuple[int, int] = (1, 16),
+    sharing: float = 0.15,
     **chosen: str,
 ) -> Case:
     """A grid of up to three clusters with its jobs; homeless ones have times as at speed 1.
 
-    All is drawn but a `placement` or `backfilling` that is chosen.
+    A job shares a GPU with probability `sharing`. All is drawn but a `placement` or `backfilling` that is
+    chosen.
     """
     draw = random.Random(seed)
     count = min(draw.choice([1, 2, 2, 3]), most_clusters)
-    rows = _rows(draw, count, wanted, draw.randint(*number))
+    rows = _rows(draw, count, wanted, draw.randint(*number), sharing)
     overrun = draw.choice(["doubling", "doubling", "increments"])
     needs = _dependencies(draw, len(rows)) if "dependent" in wanted else []
     users = sorted({row["user"] for row in rows})
