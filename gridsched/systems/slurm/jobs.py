@@ -443,7 +443,7 @@ def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload, safe:
         "gpus": records["gpus"] * records["nodes"],
         "wall": np.asarray(workload.requested_time),
     }
-    over = np.any([asked[what] > most for what, most in of_jobs.own.items()], axis=0)
+    over = of_jobs.too_much(asked)
     minutes = -(-records["limit"] // 60)
     for row, most in enumerate(of_jobs.rows):
         mine = (of_jobs.limited == row).any(axis=1)

@@ -9,8 +9,9 @@ Source: Slurm's manual ("Resource Limits"), src/slurmctld/acct_policy.c of Slurm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,10 @@ class LimitsOfJobs:
     def has_minutes(self) -> bool:
         """Whether some of the limits are of minutes."""
         return any(" " in what for row in self.rows for what in row)
+
+    def too_much(self, asked: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which jobs ask for more than one of them may have, by the names of `own`."""
+        return np.any([asked[what] > most for what, most in self.own.items() if what in asked], axis=0)
 
     def table(self, *, safe: bool, mebibyte: int = 1) -> RecordArray:
         """The rows as the controller wants them.

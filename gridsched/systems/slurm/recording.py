@@ -32,6 +32,9 @@ _NOT_KNOWN = re.compile(r"(?:Updated|Deleted) reservation=(\S+)|(\S+) reservatio
 _RELEASED = re.compile(r"_release_job_rec: release hold on JobId=(\d+)")
 _CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
 _CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(?:\d+_\d+\()?(\d+)\)? Node=(\S+)")
+_BARRED = re.compile(
+    r"JobId=(?:\d+_[\d*]+\()?(\d+)\S* can't run in partition (\S+): User's group not permitted"
+)
 _ANSWERED = re.compile(r"node_did_resp (\S+)")
 
 STAMPED = 200
@@ -66,7 +69,8 @@ class RecordedJob:
     cancelled while it waited, `freed` when all its nodes could be used by others. `dependencies` are
     kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features of nodes,
     `licences` are names with numbers, `others` the partitions beside `partition` in which it might run.
-    `whole` says whether it asked for whole nodes, and `least` for which shortest limit [s], 0 for none.
+    `whole` says whether it asked for whole nodes, `least` for which shortest limit [s], 0 for none, `held`
+    whether it was submitted with a hold. The groups of its user bar it from the partitions `barred`.
     """
 
     number: int
@@ -103,6 +107,8 @@ class RecordedJob:
     others: tuple[str, ...] = ()
     whole: bool = False
     least: int = 0
+    held: bool = False
+    barred: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> str:
@@ -147,6 +153,8 @@ class Recording:
         Instants [ms] at which jobs had left a node.
     answers : dict of str to list of int
         Instants [ms] at which nodes answered the controller, also that they are free.
+    barred : dict of int to set of str
+        Partitions of which jobs may not use the nodes since their users are not in AllowGroups.
     """
 
     folder: Path
@@ -160,6 +168,7 @@ class Recording:
     cancelled: dict[int, int] = field(default_factory=dict)
     cleared: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     answers: dict[str, list[int]] = field(default_factory=dict)
+    barred: dict[int, set[str]] = field(default_factory=dict)
 
 
 def milliseconds(stamp: str) -> int:
@@ -245,6 +254,8 @@ def _read_log(folder: Path) -> Recording:
             log.cleared.setdefault((int(found[1]), found[2]), []).append(milliseconds(stamp))
         elif found := _ANSWERED.search(text):
             log.answers.setdefault(found[1], []).append(milliseconds(stamp))
+        elif found := _BARRED.search(text):
+            log.barred.setdefault(int(found[1]), set()).add(found[2])
         elif found := _RESERVED.search(text):
             log.reservations.append(
                 RecordedReservation(
@@ -331,6 +342,8 @@ def _job_of(
         others=tuple(name for name in listed if name and name != row.get("partition", "")),
         whole=(asked.get("exclusive") or "0") not in ("0", "False", "no"),
         least=60 * int(asked.get("time_min") or 0),
+        held="hold" in extra,
+        barred=frozenset(log.barred.get(number, ())) | frozenset(log.barred.get(int(array), ())),
     )
 
 

@@ -33,7 +33,7 @@ from gridsched.systems.slurm.controller import (
     job_records,
 )
 from gridsched.systems.slurm.hostlist import compress_hosts
-from gridsched.systems.slurm.kernels import NODE, WINDOW
+from gridsched.systems.slurm.kernels import BY_ACCOUNT, BY_LIMIT, BY_QUALITY, BY_TIME, BY_WALL, NODE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.preempting import preemption_of
@@ -46,6 +46,9 @@ Integers = NDArray[np.int64]
 
 MILLISECONDS = 1000
 """Ticks a second."""
+
+NEVER = -1
+"""A partition does not have a job in its queue at all."""
 
 
 class LoggedPriorities(Priorities):
@@ -175,10 +178,33 @@ class Replay:
     def rows(self) -> list[tuple[int, int]]:
         """Jobs once for each of their partitions: places of both, first of all of that in which they ran."""
         jobs, places = self.recording.jobs, self.partitions
-        first = [(k, self.place_of(job)) for k, job in enumerate(jobs)]
-        return first + [
-            (k, places[name]) for k, job in enumerate(jobs) for name in job.others if name in places
+        listed = [
+            [self.place_of(job), *(places[name] for name in job.others if name in places)] for job in jobs
         ]
+        # those that do not admit a job do not have it in their queues
+        admit = [
+            [p for p in own if self.barred(job, p) != NEVER] for job, own in zip(jobs, listed, strict=True)
+        ]
+        first = [(k, (mine or own)[0]) for k, (mine, own) in enumerate(zip(admit, listed, strict=True))]
+        return first + [(k, place) for k, mine in enumerate(admit) for place in mine[1:]]
+
+    def barred(self, job: RecordedJob, place: int) -> int:
+        """What keeps a job from starting in a partition, by its place: as `kernels.JOB` says, or `NEVER`."""
+        partition = self.configuration.partitions[place]
+        most = len(partition.nodes) if partition.most_nodes is None else partition.most_nodes
+        longest = FOREVER if partition.time_limit is None else partition.time_limit
+        if (
+            not partition.least_nodes <= job.nodes <= min(most, len(partition.nodes))
+            or (job.least or job.limit) > longest
+            or partition.name in job.barred
+        ):
+            return NEVER
+        for what, name, why in (("qos", job.qos, BY_QUALITY), ("accounts", job.account, BY_ACCOUNT)):
+            allowed = partition.admission.get(f"allow{what}")
+            denied = partition.admission.get(f"deny{what}", ())
+            if name in denied if allowed is None else name not in allowed:
+                return NEVER if self.configuration.enforces_partitions else why
+        return BY_TIME if job.limit > longest else 0
 
     def place_of(self, job: RecordedJob) -> int:
         """Place of the partition of a job: its own, else the default one.
@@ -260,7 +286,7 @@ class Replay:
             jobs[k]["of"], jobs[k]["least"] = of, job.least
             jobs[k]["partition"], jobs[k]["user"] = place, users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
-            jobs[k]["late"] = self._late(job)
+            jobs[k]["late"], jobs[k]["barred"] = self._late(job), self.barred(job, place)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
         most = [job.array_limit for job in self.recording.jobs]
@@ -292,6 +318,10 @@ class Replay:
         if isinstance(priorities, str):
             priorities = self._priorities(priorities, records)
         limits, limited, of_jobs = self._limits()
+        asked = {name: records[name] for name in ("processors", "nodes")}
+        asked |= {name: records[name] * records["nodes"] for name in ("memory", "gpus")}
+        records["barred"][of_jobs.too_much(asked)] = BY_LIMIT
+        records["barred"][of_jobs.too_much({"wall": records["limit"]})] = BY_WALL
         jobs, partitions = self.recording.jobs, self.configuration.partitions
         machine = self.machine(limits)
         minutes = None
@@ -388,7 +418,11 @@ class Replay:
         made["submit"] = [job.submit for job in jobs]
         made["gives_up"] = [job.cancelled if job.cancelled >= 0 else FOREVER for job in jobs]
         made["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
-        made["eligible"] = [max(job.eligible, job.released, 0) for job in jobs]
+        never = [self.barred(job, place) == NEVER for job, (_, place) in zip(jobs, self.rows, strict=False)]
+        made["eligible"] = [
+            FOREVER if out or (job.held and job.released < 0) else max(job.eligible, job.released, 0)
+            for job, out in zip(jobs, never, strict=True)
+        ]
         made["failed"] = [job.failed for job in jobs]
         return job_lifecycle.allocate(made, *dependents_of(table, len(jobs)))
 
@@ -442,6 +476,7 @@ class Replay:
             If the log does not say when the controller began to calculate priorities.
         """
         records = self.records() if records is None else records
+        machine = self.machine(unlimited(0))
         return Multifactor(
             self.scheduler,
             records,
@@ -450,7 +485,8 @@ class Replay:
             factor=np.array([each.job_factor for each in self.configuration.partitions], np.int64),
             nice=np.array([job.nice for job in self.recording.jobs], np.int64)[records["of"]],
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
-            nodes=self.machine(unlimited(0)).nodes,
+            nodes=machine.nodes,
+            reach=machine.reach,
             unit=MILLISECONDS,
             begin=self._begin("the log does not say when priorities were calculated"),
             resets=Resets(period=self.scheduler.priority_usage_reset_period),
