@@ -33,7 +33,7 @@ class Job(NamedTuple):
     least: int = 0
     # the heterogeneous job of which it is a component
     hetjob: int = -1
-    # what keeps it from starting: "time", "quality", "account", "wall" or "resources"
+    # what keeps it from starting: "time", "quality", "account", "wall", "resources" or "memory"
     barred: str = ""
 
 
@@ -766,7 +766,7 @@ class Controller:
                 continue
             there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now) - self.leaving
             nodes = self.pick_now(j, there, self.running(now))
-            if self.over_limit(j, now):
+            if self.over_limit(j, now) or (self.jobs[j].barred == "memory" and nodes is None):
                 if nodes is None:
                     self.mark(j, self.suits(j))
                 continue
@@ -775,7 +775,9 @@ class Controller:
             if nodes is None:
                 self.mark(j, self.suits(j))
                 there |= (self.suits(j) & self.leaving) - lost - self.reserved(j, now, now)
-                if (len(there) >= self.jobs[j].nodes or self.busy(j, there, now)) and self.gets_plan(j, now):
+                need = self.jobs[j].nodes
+                waits = len(self.suits(j)) >= need and (len(there) >= need or self.busy(j, there, now))
+                if waits and self.gets_plan(j, now):
                     closed.add(p)
                     lost |= cluster.partitions[p]
             else:
@@ -907,6 +909,7 @@ class Controller:
         of_user: dict[int, int] = {}
         of_partition: dict[int, int] = {}
         of_array: dict[tuple[int, int], int] = {}
+        moved: dict[int, int] = {}
         rejected: set[tuple[int, int]] = set()
         self.tests_made = self.before = 0
         queue = self.waiting(now)
@@ -936,7 +939,7 @@ class Controller:
                 continue
             if cluster.tests_of_user and of_user.get(job.user, 0) >= cluster.tests_of_user:
                 continue
-            if (job.array, p) in rejected:
+            if (job.array, p) in rejected or moved.get(job.array, p) != p:
                 continue
             planned = of_array.get((job.array, p), 0)
             if planned >= cluster.plans_of_array:
@@ -955,6 +958,8 @@ class Controller:
                 else:
                     of_array[job.array, p] = planned + 1
             if j in self.started:
+                if job.array >= 0:
+                    moved[job.array] = p
                 self.count += 1
                 if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return
@@ -1027,7 +1032,7 @@ class Controller:
             if job.hetjob >= 0 and self.deadlock(j, begin):
                 return stretches
             self.planned.add(j)
-            if self.over_limit(j, now):
+            if self.over_limit(j, now) or job.barred == "memory":
                 return stretches
             size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
             self.full = self.made >= size

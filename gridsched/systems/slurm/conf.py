@@ -106,7 +106,7 @@ _PREEMPTION = words("preempt_strict_order preempt_reorder_count preempt_youngest
 OTHERS = words(
     "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
     "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
-    "bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
+    "bf_max_job_assoc bf_max_job_user_part bf_node_space "
     "bf_running_job_reserve bf_topopt_enable bf_topopt_iterations bf_window_linear cr_sched_cores "
     "default_gbytes defer defer_batch delay_boot enable_hetero_jobs enable_hetero_steps "
     "extra_constraints Ignore_NUMA ignore_prefer_validation max_array_tasks max_depend_depth "
@@ -117,7 +117,10 @@ OTHERS = words(
     "bf_qos_reserve"
 )
 
-_OPTIONS = {name.lower(): name for name in (*_WHOLE, *NO_EFFECT, *OTHERS, *_PREEMPTION, *ALIASES)}
+_ONE_PLAN = "bf_one_resv_per_job"
+"""An option of SchedulerParameters that is on if it is there."""
+
+_OPTIONS = {name.lower(): name for name in (_ONE_PLAN, *_WHOLE, *NO_EFFECT, *OTHERS, *_PREEMPTION, *ALIASES)}
 """All options of SchedulerParameters, by their names in small letters."""
 
 _WEIGHTS = {
@@ -794,7 +797,9 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
         key, _, value = piece.partition("=")
         key = ALIASES.get(key.lower(), key.lower())
         where = f"{found.where('SchedulerParameters')}: {key}"
-        if key == "bf_continue":
+        if key == _ONE_PLAN:
+            parameters[key] = True
+        elif key == "bf_continue":
             parameters[key] = value.lower() not in ("0", "no", "false")
         elif key in _WHOLE or key in OF_TIME:
             number = _whole(value, where)

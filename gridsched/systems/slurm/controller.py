@@ -326,6 +326,7 @@ class Controller:
             idle=np.zeros((count + 1 if self.linear else 1, words), np.int64),
             fits=np.zeros((len(suits), words), np.int64),
             touched=np.zeros((1 if self.linear else count + 1, words), np.int64),
+            moved=np.full((2, int(jobs["array"].max(initial=-1)) + 2), -1, np.int64),
             touched_since=np.zeros(1, np.int64),
             idle_since=np.zeros(1, np.int64),
             fits_since=np.zeros(len(suits), np.int64),

@@ -449,7 +449,7 @@ def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload, safe:
         mine = (of_jobs.limited == row).any(axis=1)
         for what, number in most.items():
             way, _, resource = what.rpartition(" ")
-            wanted = asked[resource] * minutes if way else asked[resource]
             # who is killed when the minutes are used up may ask for more of them, unless there are none
-            over |= mine & (wanted > (number if way != "used" or safe or not number else np.inf))
+            if way and (way != "used" or safe or not number):
+                over |= mine & (asked[resource] * minutes > number)
     return np.asarray(over, np.bool_)

@@ -58,11 +58,12 @@ Like Slurm, passes see a job that may run in several partitions once for each of
 is the job itself, and has the partition in which it runs; a row that starts changes places with it.
 """
 
-BY_TIME, BY_QUALITY, BY_ACCOUNT, BY_WALL, BY_LIMIT = 1, 2, 3, 4, 5
+BY_TIME, BY_QUALITY, BY_ACCOUNT, BY_WALL, BY_LIMIT, BY_MEMORY = 1, 2, 3, 4, 5, 6
 """What keeps a job from starting in a partition: its time limit, which does not matter to backfilling if the
 shortest one does not exceed MaxTime; or, with EnforcePartLimits=NO, AllowQos and DenyQos, or AllowAccounts
 and DenyAccounts. Backfilling plans jobs of accounts that are not allowed, and fails to start them. Or that
-it asks for more time or resources than one job may have.
+it asks for more time or resources than one job may have; or more memory, which counts only while it cannot
+start where memory is not given to jobs (job_get_tres_mem).
 
 Source: _part_access_check, select_nodes, _attempt_backfill of Slurm 22.05.
 """
@@ -194,6 +195,7 @@ class Room(NamedTuple):
     idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
     fits: Any  # int64[kinds, words]: bits of the nodes that have room for a part of a job of each kind
     touched: Any  # int64[n + 1, words]: bits of those, and of the nodes of so many running jobs
+    moved: Any  # int64[2, arrays + 1]: the last pass that started a task of each array, and its partition
     touched_since: Any  # int64[1]: the change after which `touched` was worked out
     idle_since: Any  # int64[1]: the change after which `idle` was worked out
     fits_since: Any  # int64[kinds]: the same of `fits`
@@ -402,7 +404,7 @@ def over_count(t: Any, j: int) -> bool:
 @inline
 def over_limit(t: Any, j: int) -> bool:
     """Whether a group of the job has too much running for it to start now, or it asks for too much."""
-    if t.jobs[j]["barred"] >= BY_WALL:
+    if BY_WALL <= t.jobs[j]["barred"] <= BY_LIMIT:
         return True
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]

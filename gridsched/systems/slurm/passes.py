@@ -25,6 +25,7 @@ from gridsched.systems.slurm.components import (
 from gridsched.systems.slurm.kernels import (
     BITS,
     BY_ACCOUNT,
+    BY_MEMORY,
     BY_QUALITY,
     BY_TIME,
     NOTED,
@@ -205,9 +206,12 @@ def main_pass(
                 continue
             keep_off(t, r, own, limit, now)
         in_service, busy = take_off_busy(t, r, t.jobs[j]["whole"])
+        able = 0
+        for node in range(len(suits)):
+            able += suits[node]
         mark_free(t.free, r, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
-        if over_limit(t, j):
+        if over_limit(t, j) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
             if not enough:
                 mark(r, suits, t.jobs[j])
             continue
@@ -222,8 +226,9 @@ def main_pass(
                 count_test(r, tasks, -REJECTED)
             continue
         mark(r, suits, t.jobs[j])
-        # who lacks nodes that are out or reserved, and none that a job has, closes nothing
-        if (busy or in_service >= t.jobs[j]["nodes"]) and gets_plan(t, kept[0], kept[1], j, now):
+        # who can never run, or lacks nodes that are out or reserved and none that a job has, closes nothing
+        waits_for_jobs = able >= t.jobs[j]["nodes"] and (busy or in_service >= t.jobs[j]["nodes"])
+        if waits_for_jobs and gets_plan(t, kept[0], kept[1], j, now):
             left -= close(t, r, closed, own)
     return count
 
@@ -305,7 +310,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             continue
         if is_part and would_wait_for_each_other(t, r, j, begin):
             return NEITHER
-        if over_limit(t, j):
+        if over_limit(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
             t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
@@ -397,7 +402,9 @@ def backfill_pass(
             b.max_per_user and tested(r, u) >= b.max_per_user
         ):
             continue
-        tasks = t.jobs[j]["counter"]
+        tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
+        if tasks >= 0 and r.moved[0, array] == r.passes[0] and r.moved[1, array] != own:
+            continue  # the record of the tasks has become that of one that runs (_job_runnable_now)
         if tasks >= 0 and no_more_plans(t, b, j, tested(r, tasks)):
             continue
         count_test(r, own, 1)
@@ -409,6 +416,8 @@ def backfill_pass(
             # tasks behind one that got no plan are not tried
             count_test(r, tasks, 1 if done == PLANNED else REJECTED)
         if done == STARTED:
+            if tasks >= 0:
+                r.moved[0, array], r.moved[1, array] = r.passes[0], own
             started[count] = t.jobs[j]["of"]
             count += 1
             s.count[STARTS] += 1

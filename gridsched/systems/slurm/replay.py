@@ -33,7 +33,16 @@ from gridsched.systems.slurm.controller import (
     job_records,
 )
 from gridsched.systems.slurm.hostlist import compress_hosts
-from gridsched.systems.slurm.kernels import BY_ACCOUNT, BY_LIMIT, BY_QUALITY, BY_TIME, BY_WALL, NODE, WINDOW
+from gridsched.systems.slurm.kernels import (
+    BY_ACCOUNT,
+    BY_LIMIT,
+    BY_MEMORY,
+    BY_QUALITY,
+    BY_TIME,
+    BY_WALL,
+    NODE,
+    WINDOW,
+)
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.preempting import preemption_of
@@ -56,14 +65,14 @@ class LoggedPriorities(Priorities):
 
     Parameters
     ----------
-    of : int64[n + m]
-        The job of each row.
+    rows : int
+        How many rows of jobs there are, of which each has its own.
     log : list of (int, int, float)
-        Instant, place of the job, priority; by instant.
+        Instant, row, priority; by instant.
     """
 
-    def __init__(self, of: Integers, log: list[tuple[int, int, float]]) -> None:
-        super().__init__([0.0] * (int(of.max(initial=-1)) + 1), of)
+    def __init__(self, rows: int, log: list[tuple[int, int, float]]) -> None:
+        super().__init__([0.0] * rows)
         self.log, self.next = log, 0
 
     def due(self) -> int:
@@ -73,7 +82,7 @@ class LoggedPriorities(Priorities):
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
         while self.due() <= now:
-            _, job, self.priority[job] = self.log[self.next]
+            _, row, self.priority[row] = self.log[self.next]
             self.next += 1
         return super().recalculate(now, waiting)
 
@@ -176,10 +185,13 @@ class Replay:
 
     @property
     def rows(self) -> list[tuple[int, int]]:
-        """Jobs once for each of their partitions: places of both, first of all of that in which they ran."""
+        """Jobs once for each of their partitions: places of both, first the first that admits each."""
         jobs, places = self.recording.jobs, self.partitions
         listed = [
-            [self.place_of(job), *(places[name] for name in job.others if name in places)] for job in jobs
+            [places[name] for name in job.listed if name in places]
+            if job.partition in job.listed
+            else [self.place_of(job), *(places[name] for name in job.listed if name in places)]
+            for job in jobs
         ]
         # those that do not admit a job do not have it in their queues
         admit = [
@@ -319,7 +331,14 @@ class Replay:
             priorities = self._priorities(priorities, records)
         limits, limited, of_jobs = self._limits()
         asked = {name: records[name] for name in ("processors", "nodes")}
-        asked |= {name: records[name] * records["nodes"] for name in ("memory", "gpus")}
+        asked["gpus"] = records["gpus"] * records["nodes"]
+        # who names no memory asks for that of whole nodes
+        memory = max((each.memory for each in self.configuration.nodes), default=0)
+        named = np.array([self.recording.jobs[of].memory for of in records["of"]], np.int64)
+        asked["memory"] = np.where(named > 0, named, memory) * records["nodes"]
+        if not self.scheduler.memory_is_consumed:
+            too_much = of_jobs.too_much({"memory": asked.pop("memory")})
+            records["barred"][too_much & (records["barred"] == 0)] = BY_MEMORY
         records["barred"][of_jobs.too_much(asked)] = BY_LIMIT
         records["barred"][of_jobs.too_much({"wall": records["limit"]})] = BY_WALL
         jobs, partitions = self.recording.jobs, self.configuration.partitions
@@ -458,14 +477,20 @@ class Replay:
         if priorities == "computed":
             return self.multifactor(records)
         # the tasks of an array that wait have one record, which has the number of the array
-        places: dict[int, list[int]] = {}
-        for k, job in enumerate(self.recording.jobs):
+        found: dict[tuple[int, str], list[int]] = {}
+        for row, (k, place) in enumerate(self.rows):
+            job, name = self.recording.jobs[k], self.configuration.partitions[place].name
             for number in {job.number, job.array}:
-                places.setdefault(number, []).append(k)
+                found.setdefault((number, ""), []).append(row)
+                found.setdefault((number, name), []).append(row)
+        given = [(at, number, {"": value}) for at, number, value in self.recording.priorities]
         log = [
-            (at, k, given) for at, number, given in self.recording.priorities for k in places.get(number, ())
+            (at, row, value)
+            for at, number, values in [*given, *self.recording.priorities_of_partitions]
+            for name, value in values.items()
+            for row in found.get((number, name), ())
         ]
-        return LoggedPriorities(records["of"], sorted(log))
+        return LoggedPriorities(len(self.rows), sorted(log))
 
     def multifactor(self, records: RecordArray | None = None) -> Multifactor:
         """Priorities from shares, ages and sizes, by default for rows that nobody changes.

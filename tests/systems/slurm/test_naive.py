@@ -28,7 +28,7 @@ from gridsched.systems.slurm.priority import Priorities, Resets
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
 
-BARRED = ("", "time", "quality", "account", "wall", "resources")
+BARRED = ("", "time", "quality", "account", "wall", "resources", "memory")
 """What keeps jobs from starting, as `kernels.BY_TIME` and the following number it."""
 
 
