@@ -212,10 +212,10 @@ def read_recording(folder: str | Path) -> Recording:
 def _freed(job: RecordedJob, recording: Recording) -> int:
     """When the nodes of a job could be used by others [ms]; -1 where the log does not say.
 
-    That is when each of them has answered that the job is gone, or before that at the pass that gave it to
-    another job.
+    That is when each of them has answered that the job is gone, or before that at the pass that gave one of
+    them to another job.
     """
-    latest = -1
+    latest, used = -1, -1
     for node in job.where:
         answer = min((at for at in recording.answers.get(node, ()) if at >= job.end), default=-1)
         if answer < 0:
@@ -226,9 +226,9 @@ def _freed(job: RecordedJob, recording: Recording) -> int:
                 given = max(
                     (at for at, _ in recording.passes if job.end < at <= other.start), default=job.end + 1
                 )
-                answer = min(answer, given - 1)
+                used = max(used, min(answer, given - 1))
         latest = max(latest, answer)
-    return latest
+    return latest if used < 0 else used
 
 
 def _read_log(folder: Path) -> Recording:
