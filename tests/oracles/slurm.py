@@ -33,6 +33,8 @@ class Job(NamedTuple):
     least: int = 0
     # the heterogeneous job of which it is a component
     hetjob: int = -1
+    # what keeps it from starting: "time", "quality", "account", "wall", "resources" or "memory"
+    barred: str = ""
 
 
 class Node(NamedTuple):
@@ -103,7 +105,7 @@ class Cluster:
     partitions: list[set[int]]
     tiers: list[int]
     limits: list[Limit] = field(default_factory=list)
-    depth: int = 0
+    depth: int = 100
     partition_depth: int = 0
     most_started: int = 0
     window: int = 86400
@@ -232,7 +234,7 @@ class Controller:
             if kind == 1:
                 self.backfill(now, *most)
             else:
-                self.main(now, self.cluster.depth if kind == 2 else 0)
+                self.main(now, self.cluster.depth + 1 if kind == 2 else 0)
             self.wake(now)
         return self.started
 
@@ -381,9 +383,17 @@ class Controller:
             ),
         )
 
+    def over_count(self, j: int, now: int) -> bool:
+        """Whether a group or the array of the job has too many jobs running, or it may not run so long."""
+        if self.tasks(j, now) + 1 > self.most_tasks(j) or self.jobs[j].barred == "wall":
+            return True
+        limits = self.cluster.limits
+        members = {g: sum(g in self.groups(k) for k in self.running(now)) for g in self.groups(j)}
+        return any(count + 1 > limits[group].jobs for group, count in members.items())
+
     def over_limit(self, j: int, now: int) -> bool:
-        """Whether a group or the array of the job has too much running."""
-        if self.tasks(j, now) + 1 > self.most_tasks(j):
+        """Whether it or a group of the job has too much running."""
+        if self.over_count(j, now) or self.jobs[j].barred == "resources":
             return True
         for group in self.groups(j):
             members = [self.jobs[k] for k in self.running(now) if group in self.groups(k)]
@@ -718,7 +728,7 @@ class Controller:
             if cluster.most_started and count >= cluster.most_started:
                 return
             j = self.rows[row][0]
-            if self.is_elsewhere(j, now):
+            if self.is_elsewhere(j, now) or self.jobs[j].barred == "time":
                 continue
             self.look_at(row)
             self.span[j] = self.jobs[j].limit
@@ -731,6 +741,8 @@ class Controller:
                 continue
             if array >= 0:
                 rejected.add((array, p))
+                if self.tasks(j, now) >= self.most_tasks(j):
+                    continue
             looked[p] = looked.get(p, 0) + 1
             if cluster.partition_depth and looked[p] > cluster.partition_depth:
                 continue
@@ -740,31 +752,44 @@ class Controller:
             if p in closed:
                 self.noted.append(now)
                 continue
-            if self.over_limit(j, now):
+            if self.over_count(j, now):
                 continue
             if self.jobs[j].nodes > len(cluster.partitions[p] & self.up(now) - lost):
                 self.noted.append(now)
                 closed.add(p)
                 lost |= cluster.partitions[p]
                 continue
-            if not self.has_licences(j, now):
+            if self.jobs[j].barred in ("quality", "account") or not self.has_licences(j, now):
                 continue
             self.unmark(cluster.partitions[p])
             if self.of_all(j, now, now):
                 continue
             there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now) - self.leaving
             nodes = self.pick_now(j, there, self.running(now))
+            if self.over_limit(j, now) or (self.jobs[j].barred == "memory" and nodes is None):
+                if nodes is None:
+                    self.mark(j, self.suits(j))
+                continue
             if nodes is None:
                 nodes = self.make_room(j, there, now)
             if nodes is None:
                 self.mark(j, self.suits(j))
-                if self.gets_plan(j, now):
+                there |= (self.suits(j) & self.leaving) - lost - self.reserved(j, now, now)
+                need = self.jobs[j].nodes
+                waits = len(self.suits(j)) >= need and (len(there) >= need or self.busy(j, there, now))
+                if waits and self.gets_plan(j, now):
                     closed.add(p)
                     lost |= cluster.partitions[p]
             else:
                 self.start(j, now, 0, nodes)
                 rejected.discard((array, p))
                 count += 1
+
+    def busy(self, j: int, there: set[int], now: int) -> bool:
+        """Whether a job has some of the nodes, alone if this one would share them, or is leaving them."""
+        alone = self.jobs[j].whole or self.cluster.linear
+        own = [self.started[k].nodes for k in self.running(now) if alone or self.jobs[k].whole]
+        return bool(there & self.leaving) or any(there & set(nodes) for nodes in own)
 
     def gets_plan(self, j: int, now: int) -> bool:
         """Whether nodes are kept for a job that cannot start."""
@@ -886,6 +911,7 @@ class Controller:
         of_user: dict[int, int] = {}
         of_partition: dict[int, int] = {}
         of_array: dict[tuple[int, int], int] = {}
+        moved: dict[int, int] = {}
         rejected: set[tuple[int, int]] = set()
         self.tests_made = self.before = 0
         queue = self.waiting(now)
@@ -911,13 +937,13 @@ class Controller:
                 self.learn(row, now + YEAR)
                 if self.floor(job.hetjob, j) > now + cluster.window:
                     continue
-            if self.over_limit(j, now):
+            if job.barred == "quality" or self.over_count(j, now):
                 continue
             if cluster.tests_of_partition and of_partition.get(p, 0) >= cluster.tests_of_partition:
                 continue
             if cluster.tests_of_user and of_user.get(job.user, 0) >= cluster.tests_of_user:
                 continue
-            if (job.array, p) in rejected:
+            if (job.array, p) in rejected or moved.get(job.array, p) != p:
                 continue
             planned = of_array.get((job.array, p), 0)
             if planned >= cluster.plans_of_array:
@@ -936,6 +962,8 @@ class Controller:
                 else:
                     of_array[job.array, p] = planned + 1
             if j in self.started:
+                if job.array >= 0:
+                    moved[job.array] = p
                 self.count += 1
                 if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return
@@ -945,7 +973,8 @@ class Controller:
     ) -> list[tuple[int, int, set[int]]]:
         """Start or plan a job; the stretches with its plan."""
         job, cluster = self.jobs[j], self.cluster
-        no_plan = not self.gets_plan(j, now) or (cluster.one_plan and j in self.planned)
+        again = cluster.one_plan and j in self.planned
+        no_plan = not self.gets_plan(j, now) or again
         floor = self.floor(job.hetjob, j) if job.hetjob >= 0 else now
         moment = now
         is_tried = False
@@ -960,7 +989,7 @@ class Controller:
             if len(usable) >= job.nodes and not is_tried:
                 self.tests_made += 1
                 is_tried = True
-            if found is None:
+            if found is None or (no_plan and found[0] > now):
                 if later is None or no_plan:
                     return stretches
                 moment = later
@@ -973,23 +1002,28 @@ class Controller:
             elif begin <= now:
                 if self.over_limit(j, now):
                     return stretches
-                if self.pick(j, usable, self.running(now)) is not None:
+                if job.barred == "account":
+                    at_once = None
+                elif self.pick(j, usable, self.running(now)) is not None:
                     self.unmark(usable)
                     lightest = self.pick_now(j, usable, self.running(now))
                     assert lightest is not None
                     self.start(j, now, 1, lightest)
                     return stretches
-                at_once = self.make_room(j, usable, now)
+                else:
+                    at_once = self.make_room(j, usable, now)
                 if at_once is not None:
                     self.start(j, now, 1, at_once)
                     return stretches
                 later = None
-            if no_plan and (begin > now or job.hetjob < 0):
+            if no_plan and (begin > now or again):
+                self.planned.add(j)
                 return stretches
             if later is not None and begin > later:
                 moment = later
                 continue
             if begin > now + cluster.window:
+                self.planned.add(j)
                 return stretches
             unit = cluster.resolution
             first = begin // unit * unit
@@ -1001,9 +1035,9 @@ class Controller:
                 continue
             if job.hetjob >= 0 and self.deadlock(j, begin):
                 return stretches
-            if self.over_limit(j, now):
-                return stretches
             self.planned.add(j)
+            if self.over_limit(j, now) or job.barred == "memory":
+                return stretches
             size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
             self.full = self.made >= size
             self.made += cuts(stretches, first, last)

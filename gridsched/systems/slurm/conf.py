@@ -221,6 +221,8 @@ class SlurmConfiguration:
         How many of each licence there are.
     not_modelled : tuple of str
         What could change a schedule and is not modelled, by name.
+    enforces_partitions : bool
+        Whether jobs that no partition admits are refused (EnforcePartLimits), or wait for ever.
     """
 
     parameters: Mapping[str, Any]
@@ -228,6 +230,7 @@ class SlurmConfiguration:
     partitions: tuple[SlurmPartition, ...] = ()
     licences: Mapping[str, int] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
+    enforces_partitions: bool = False
 
 
 @dataclass
@@ -358,6 +361,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         partitions=tuple(partitions),
         licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
+        enforces_partitions=found.text("EnforcePartLimits", "NO").upper() != "NO",
     )
 
 

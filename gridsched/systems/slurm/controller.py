@@ -48,7 +48,7 @@ Integers = NDArray[np.int64]
 
 MAIN, BACKFILL, SHORT = 0, 1, 2
 """Kinds of passes: of the main loop over the whole queue, of backfilling, and of the main loop over the first
-`default_queue_depth` jobs."""
+`default_queue_depth` jobs and one more (`_schedule`: job_depth++ > def_job_limit)."""
 
 
 Watcher = Callable[["Controller", int, int], None]
@@ -326,6 +326,7 @@ class Controller:
             idle=np.zeros((count + 1 if self.linear else 1, words), np.int64),
             fits=np.zeros((len(suits), words), np.int64),
             touched=np.zeros((1 if self.linear else count + 1, words), np.int64),
+            moved=np.full((2, int(jobs["array"].max(initial=-1)) + 2), -1, np.int64),
             touched_since=np.zeros(1, np.int64),
             idle_since=np.zeros(1, np.int64),
             fits_since=np.zeros(len(suits), np.int64),
@@ -809,7 +810,7 @@ class Controller:
         for now, kind in passes:
             self.process_events(now - 1)
             if kind == SHORT:
-                self.run_pass(now, MAIN, self.parameters.default_queue_depth)
+                self.run_pass(now, MAIN, self.parameters.default_queue_depth + 1)
             else:
                 self.run_pass(now, kind)
         return self.outcome()
@@ -871,7 +872,7 @@ class Controller:
 
     def _main_pass(self, now: int, cadence: Cadence) -> None:
         """Make a pass of the main loop."""
-        depth = 0 if cadence.is_full(now) else self.parameters.default_queue_depth
+        depth = 0 if cadence.is_full(now) else self.parameters.default_queue_depth + 1
         count = self.run_pass(now, MAIN, depth)
         # jobs may be preempted later that have run for some time then
         repeats = not (self.preempts and self.tables.counts[0])

@@ -443,13 +443,13 @@ def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload, safe:
         "gpus": records["gpus"] * records["nodes"],
         "wall": np.asarray(workload.requested_time),
     }
-    over = np.any([asked[what] > most for what, most in of_jobs.own.items()], axis=0)
+    over = of_jobs.too_much(asked)
     minutes = -(-records["limit"] // 60)
     for row, most in enumerate(of_jobs.rows):
         mine = (of_jobs.limited == row).any(axis=1)
         for what, number in most.items():
             way, _, resource = what.rpartition(" ")
-            wanted = asked[resource] * minutes if way else asked[resource]
             # who is killed when the minutes are used up may ask for more of them, unless there are none
-            over |= mine & (wanted > (number if way != "used" or safe or not number else np.inf))
+            if way and (way != "used" or safe or not number):
+                over |= mine & (asked[resource] * minutes > number)
     return np.asarray(over, np.bool_)

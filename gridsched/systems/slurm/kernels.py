@@ -35,6 +35,7 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("features", np.int64),  # row of the sets of nodes that constraints allow
+        ("barred", np.int64),  # what keeps it from starting in its partition, 0 for nothing
         ("kind", np.int64),  # row of `suits`
         ("array", np.int64),  # its job array, -1 without one
         ("most_tasks", np.int64),  # of that array which may run at once, FOREVER for any number
@@ -55,6 +56,16 @@ JOB = np.dtype(
 
 Like Slurm, passes see a job that may run in several partitions once for each of them. The first row of a job
 is the job itself, and has the partition in which it runs; a row that starts changes places with it.
+"""
+
+BY_TIME, BY_QUALITY, BY_ACCOUNT, BY_WALL, BY_LIMIT, BY_MEMORY = 1, 2, 3, 4, 5, 6
+"""What keeps a job from starting in a partition: its time limit, which does not matter to backfilling if the
+shortest one does not exceed MaxTime; or, with EnforcePartLimits=NO, AllowQos and DenyQos, or AllowAccounts
+and DenyAccounts. Backfilling plans jobs of accounts that are not allowed, and fails to start them. Or that
+it asks for more time or resources than one job may have; or more memory, which counts only while it cannot
+start where memory is not given to jobs (job_get_tres_mem).
+
+Source: _part_access_check, select_nodes, _attempt_backfill of Slurm 22.05.
 """
 
 NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64), ("weight", np.int64)])
@@ -185,6 +196,7 @@ class Room(NamedTuple):
     idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
     fits: Any  # int64[kinds, words]: bits of the nodes that have room for a part of a job of each kind
     touched: Any  # int64[n + 1, words]: bits of those, and of the nodes of so many running jobs
+    moved: Any  # int64[2, arrays + 1]: the last pass that started a task of each array, and its partition
     touched_since: Any  # int64[1]: the change after which `touched` was worked out
     idle_since: Any  # int64[1]: the change after which `idle` was worked out
     fits_since: Any  # int64[kinds]: the same of `fits`
@@ -377,8 +389,24 @@ def over_minutes(group: Any, asked: int, amount: int) -> bool:
 
 
 @inline
+def over_count(t: Any, j: int) -> bool:
+    """Whether a group of the job has too many jobs running, or it asks for too much time.
+
+    Slurm looks at these limits before it looks for nodes, and at those of resources and minutes afterwards
+    (acct_policy_job_runnable_pre_select, acct_policy_job_runnable_post_select).
+    """
+    over = t.jobs[j]["barred"] == BY_WALL
+    for k in range(t.limited.shape[1]):
+        which = t.limited[j, k]
+        over |= which >= 0 and t.used[which, 0] + t.amounts[j, 0] > t.most[which, 0]
+    return bool(over)
+
+
+@inline
 def over_limit(t: Any, j: int) -> bool:
-    """Whether a group of the job has too much running for it to start now."""
+    """Whether a group of the job has too much running for it to start now, or it asks for too much."""
+    if BY_WALL <= t.jobs[j]["barred"] <= BY_LIMIT:
+        return True
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
         if which < 0:

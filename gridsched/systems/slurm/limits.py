@@ -9,8 +9,9 @@ Source: Slurm's manual ("Resource Limits"), src/slurmctld/acct_policy.c of Slurm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,15 @@ class LimitsOfJobs:
     def has_minutes(self) -> bool:
         """Whether some of the limits are of minutes."""
         return any(" " in what for row in self.rows for what in row)
+
+    def too_much(self, asked: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which jobs ask for more than one of them, or its group, may have, by the names of `own`."""
+        over = np.any([asked[what] > most for what, most in self.own.items() if what in asked], axis=0)
+        for row, most in enumerate(self.rows):
+            mine = (self.limited == row).any(axis=1)
+            for what in most.keys() & asked.keys():
+                over |= mine & (asked[what] > most[what])
+        return np.asarray(over, np.bool_)
 
     def table(self, *, safe: bool, mebibyte: int = 1) -> RecordArray:
         """The rows as the controller wants them.

@@ -74,7 +74,7 @@ class SlurmParameters:
     batch_sched_delay : int
         Seconds from one pass of the main loop to the next at least, where jobs came or ended.
     default_queue_depth : int
-        Jobs that a pass of the main loop looks at, but for those over the whole queue; 0 for all.
+        Jobs that a pass of the main loop looks at beside a first one, but for passes over the whole queue.
     partition_job_depth : int
         Jobs of each partition that a pass of the main loop looks at; 0 for all.
     sched_max_job_start : int

@@ -24,6 +24,10 @@ from gridsched.systems.slurm.components import (
 )
 from gridsched.systems.slurm.kernels import (
     BITS,
+    BY_ACCOUNT,
+    BY_MEMORY,
+    BY_QUALITY,
+    BY_TIME,
     NOTED,
     REJECTED,
     Backfill,
@@ -43,6 +47,7 @@ from gridsched.systems.slurm.kernels import (
     next_try,
     number_of_both,
     number_pass,
+    over_count,
     over_limit,
     pack,
     past_reservations,
@@ -84,6 +89,22 @@ def close(t: Any, r: Any, closed: Any, own: int) -> int:
     for node in range(len(r.lost)):
         r.lost[node] |= t.reach[own, node]
     return 1
+
+
+@inline
+def take_off_busy(t: Any, r: Any, whole: int) -> tuple[int, int]:
+    """Take nodes that are being cleaned off the usable ones; how many these were, and of them in use.
+
+    Nodes that others share are in use where a job has one to itself (nodes_busy of _pick_best_nodes).
+    """
+    there, busy = 0, 0
+    for node in range(len(r.usable)):
+        if r.usable[node]:
+            there += 1
+            leaving = r.completing[node] > 0
+            busy += leaving or (t.idle[node] == 0 if whole else t.alone[node] > 0)
+            r.usable[node] = 0 if leaving else 1
+    return there, busy
 
 
 @jit
@@ -137,7 +158,7 @@ def main_pass(
         if most[2] and count >= most[2]:
             break
         j = queue[k]
-        if who_gives_way.is_elsewhere(t, r, p, j):
+        if who_gives_way.is_elsewhere(t, r, p, j) or t.jobs[j]["barred"] == BY_TIME:
             continue
         own, tasks = t.jobs[j]["partition"], t.jobs[j]["counter"]
         if t.jobs[j]["hetjob"] >= 0:
@@ -149,6 +170,8 @@ def main_pass(
             if tested(r, tasks):
                 continue
             count_test(r, tasks, REJECTED)
+            if t.tasks[t.jobs[j]["array"]] >= t.jobs[j]["most_tasks"]:
+                continue
         count_test(r, own, 1)
         if most[1] and tested(r, own) > most[1]:
             continue
@@ -161,7 +184,7 @@ def main_pass(
             if left == 0:
                 break
             continue
-        if over_limit(t, j):
+        if over_count(t, j):
             continue
         there = 0
         for node in range(len(r.lost)):
@@ -171,19 +194,27 @@ def main_pass(
             t.counts[NOTED] = 1
             left -= close(t, r, closed, own)
             continue
-        if not has_licences(t, j):
+        if BY_TIME <= t.jobs[j]["barred"] <= BY_ACCOUNT or not has_licences(t, j):
             continue
         suits = t.suits[t.jobs[j]["kind"]]
         unmark(r, t.reach[own])
         for node in range(len(r.usable)):
-            r.usable[node] = suits[node] & (1 - r.lost[node]) & (1 if r.completing[node] == 0 else 0)
+            r.usable[node] = suits[node] & (1 - r.lost[node])
         if t.counts[1] > 0:
             limit = t.jobs[j]["limit"]
             if past_reservations(t, own, limit, now) > now:
                 continue
             keep_off(t, r, own, limit, now)
+        in_service, busy = take_off_busy(t, r, t.jobs[j]["whole"])
+        able = 0
+        for node in range(len(suits)):
+            able += suits[node]
         mark_free(t.free, r, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
+        if over_limit(t, j) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
+            if not enough:
+                mark(r, suits, t.jobs[j])
+            continue
         if enough:
             choose_lightest(t.free, r, t.jobs[j])
         if enough or who_gives_way.makes_room(t, r, p, j, now):
@@ -195,7 +226,9 @@ def main_pass(
                 count_test(r, tasks, -REJECTED)
             continue
         mark(r, suits, t.jobs[j])
-        if gets_plan(t, kept[0], kept[1], j, now):
+        # who can never run, or lacks nodes that are out or reserved and none that a job has, closes nothing
+        waits_for_jobs = able >= t.jobs[j]["nodes"] and (busy or in_service >= t.jobs[j]["nodes"])
+        if waits_for_jobs and gets_plan(t, kept[0], kept[1], j, now):
             left -= close(t, r, closed, own)
     return count
 
@@ -218,7 +251,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     if not has_licences(t, j):
         return NEITHER
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
-    no_plan |= b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
+    again = b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
+    no_plan |= again
     limit, is_part = t.jobs[j]["least"], t.jobs[j]["hetjob"] >= 0
     floor = others_start(t, r, j) if is_part else now
     later, tried = now, 0
@@ -237,7 +271,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             s.count[TRIES] += 1 - tried
             tried = 1
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
-        if begin == FOREVER:
+        if begin == FOREVER or (no_plan and begin > now):
             if later and not no_plan:
                 continue
             return NEITHER
@@ -251,17 +285,20 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         elif begin <= now:
             if over_limit(t, j):
                 return NEITHER
-            if who_gives_way.has_room(t, r, p, j, now):
+            if t.jobs[j]["barred"] != BY_ACCOUNT and who_gives_way.has_room(t, r, p, j, now):
                 j = who_gives_way.change_places(t, p, j)
                 t.jobs[j]["limit"] = limit
                 start(t, r, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
-        if no_plan and (begin > now or not is_part):
+        if no_plan and (begin > now or again):
+            # a start is known for it in its other partitions
+            t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
             return NEITHER
         if later and begin > later:
             continue
         if begin > now + b.window:
+            t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
             return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
@@ -273,7 +310,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             continue
         if is_part and would_wait_for_each_other(t, r, j, begin):
             return NEITHER
-        if over_limit(t, j):
+        if over_limit(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
+            t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
 
@@ -358,14 +396,16 @@ def backfill_pass(
             note_start(t, r, j, now + YEAR)
             if others_start(t, r, j) > now + b.window:
                 continue
-        if who_gives_way.is_elsewhere(t, r, p, j) or over_limit(t, j):
+        if t.jobs[j]["barred"] == BY_QUALITY or who_gives_way.is_elsewhere(t, r, p, j) or over_count(t, j):
             continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
         if (b.max_per_partition and tested(r, own) >= b.max_per_partition) or (
             b.max_per_user and tested(r, u) >= b.max_per_user
         ):
             continue
-        tasks = t.jobs[j]["counter"]
+        tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
+        if tasks >= 0 and r.moved[0, array] == r.passes[0] and r.moved[1, array] != own:
+            continue  # the record of the tasks has become that of one that runs (_job_runnable_now)
         if tasks >= 0 and no_more_plans(t, b, j, tested(r, tasks)):
             continue
         count_test(r, own, 1)
@@ -377,6 +417,8 @@ def backfill_pass(
             # tasks behind one that got no plan are not tried
             count_test(r, tasks, 1 if done == PLANNED else REJECTED)
         if done == STARTED:
+            if tasks >= 0:
+                r.moved[0, array], r.moved[1, array] = r.passes[0], own
             started[count] = t.jobs[j]["of"]
             count += 1
             s.count[STARTS] += 1

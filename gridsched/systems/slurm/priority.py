@@ -127,25 +127,29 @@ class FirstCome(Priorities):
     rank : int64[n], optional
         Their places, where some were held and released later.
     nice : int64[n], optional
-        What is taken off the priority of each. It counts for later jobs too: each has one less than the
-        lowest so far.
+        What is taken off the priority of each, which is one less than the last one without that
+        (set_job_prio() of slurmctld, Slurm 22.05).
     """
 
     def __init__(self, of: Integers, rank: Integers | None = None, nice: Integers | None = None) -> None:
         jobs = int(of.max(initial=-1)) + 1
         super().__init__([0.0] * jobs, of)
         self.came = [False] * jobs
+        self.nice = np.zeros(jobs, np.int64) if nice is None else nice
         self.last = _TOP_PRIORITY
         for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
-            self.priority[k] = self.last - 1 - (0 if nice is None else int(nice[k]))
-            self.last = min(self.last, self.priority[k])
+            self._come(k)
+
+    def _come(self, job: int) -> None:
+        """Give a job the priority of one that comes after all others."""
+        self.last -= 1
+        self.priority[job] = self.last - int(self.nice[job])
 
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue, after all others if it does once more."""
         if job < len(self.came):  # its first row
             if self.came[job]:
-                self.last -= 1
-                self.priority[job] = self.last
+                self._come(job)
             self.came[job] = True
         return super().submitted(job, now, since)
 
@@ -314,6 +318,8 @@ class Multifactor(Usage):
         Processors by which its size is known until it was tested first.
     nodes : NODE[m]
         Nodes of the cluster.
+    reach : uint8[p, m]
+        Nodes of each partition, by whose resources PriorityWeightTRES weighs (_get_tres_factors).
     billing : sequence of mapping of str to float
         Weights of resources by which jobs of each partition are billed; none for processors.
     mebibyte : int
@@ -333,6 +339,7 @@ class Multifactor(Usage):
         nice: Integers,
         early_processors: Integers,
         nodes: RecordArray,
+        reach: NDArray[np.uint8],
         begin: int,
         unit: int = 1,
         resets: Resets,
@@ -364,16 +371,21 @@ class Multifactor(Usage):
         )
         # what does not change
         fixed = parameters.priority_weight_qos * quality - nice
+        self.fixed = fixed
+        per_node = nodes["memory"].sum() / max(len(nodes), 1)
+        # what is asked for at submission, by what the partition has; all memory where none is named
         per_job = {
-            "processors": jobs["processors"],
+            "processors": early_processors,
             "nodes": jobs["nodes"],
-            "memory": jobs["memory"] * jobs["nodes"],
+            "memory": np.where(jobs["memory"] > 0, jobs["memory"], per_node) * jobs["nodes"],
             "gpus": jobs["gpus"] * jobs["nodes"],
         }
-        for name, weight in (parameters.priority_weight_tres or {}).items():
-            resource = RESOURCES[name]
-            fixed = fixed + weight * per_job[resource] / max(self.machine[resource], 1)
-        self.fixed = fixed
+        of_nodes = {"processors": nodes["cores"], "nodes": np.ones(len(nodes))}
+        of_nodes |= {name: nodes[name] for name in ("memory", "gpus")}
+        self.by_resource = [
+            (weight * per_job[RESOURCES[name]], np.maximum(reach @ of_nodes[RESOURCES[name]], 1.0))
+            for name, weight in (parameters.priority_weight_tres or {}).items()
+        ]
         weight = parameters.priority_weight_job_size
         self.early = weight * self._size(jobs["nodes"], early_processors, jobs["limit"])
         self.late = weight * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])
@@ -396,7 +408,10 @@ class Multifactor(Usage):
         """Whole-number priorities, at least 1."""
         factor = np.where(self.place[which] >= 0, self.shares.factor[self.place[which]], 0.0)
         total = self.parameters.priority_weight_age * age + self.parameters.priority_weight_fairshare * factor
-        total = total + size + (self.fixed[which] + self.of_partition[self.jobs["partition"][which]])
+        partition = self.jobs["partition"][which]
+        total = total + size + (self.fixed[which] + self.of_partition[partition])
+        for weighed, has in self.by_resource:
+            total = total + weighed[which] / has[partition]
         return np.maximum(np.floor(total), 1.0)
 
     def submitted(self, job: int, now: int, since: int) -> float:

@@ -12,6 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER
 from gridsched.results import Schedule
@@ -27,6 +30,9 @@ from gridsched.systems.slurm.scheduler import Slurm
 NOT_TESTED, DEPENDENCY, NEVER, BEGIN_TIME = "None", "Dependency", "DependencyNeverSatisfied", "BeginTime"
 RESOURCES, PRIORITY, NOT_AVAILABLE = "Resources", "Priority", "ReqNodeNotAvail"
 ARRAY_LIMIT, LICENCES = "JobArrayTaskLimit", "Licenses"
+TOO_FEW = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+"""What `squeue` shows of a job that wants more nodes of its partition than are in service and not kept for
+jobs before it; its reason is Resources, of which this is the description (`_schedule`)."""
 
 _RUNS, _ABSENT = "", "not submitted"
 """What is noted of a job that does not wait."""
@@ -100,7 +106,8 @@ class QueueWatch:
         for job, noted in self.noted.items():
             reason = self._reason(controller, job, now)
             if not noted or noted[-1][1] != reason:
-                ahead = tuple(_ahead(controller, job, now)) if reason == PRIORITY else ()
+                there = controller.tables.up != 0
+                ahead = tuple(_ahead(controller, job, now, there)) if reason == PRIORITY else ()
                 noted.append((now, reason, ahead))
 
     def reasons(self, job: int, submit: int, end: int, unit: int = 1) -> list[QueueReason]:
@@ -127,30 +134,42 @@ class QueueWatch:
         limit = _limit_of(tables, job)
         if limit >= 0:
             return self.limits[limit]
-        if next(_ahead(controller, job, now), None) is not None:
+        there = tables.up != 0
+        if next(_ahead(controller, job, now, there), None) is not None:
             return PRIORITY
+        record = tables.jobs[job]
+        if _count(tables, record, there) < record["nodes"]:
+            return TOO_FEW
         if not kernels.has_licences(tables, job):
             return LICENCES
-        record = tables.jobs[job]
         up = (tables.suits[record["kind"]] != 0) & (tables.up != 0)
         return RESOURCES if up.sum() >= record["nodes"] else NOT_AVAILABLE
 
 
-def _ahead(controller: Controller, job: int, now: int) -> Iterator[int]:
+def _ahead(controller: Controller, job: int, now: int, there: NDArray[np.bool_]) -> Iterator[int]:
     """Jobs before one in its partition, of other arrays, that close it if they do not fit.
 
-    Of a job that may run in several partitions it is the partition of its list that comes first.
+    Nodes of partitions that jobs before it close are taken off `there`, those in service. Of a job that may
+    run in several partitions it is the partition of its list that comes first.
     """
     tables, rules, second = controller.tables, controller.backfill, now // controller.unit
     for other in controller.queue[: controller.waiting].tolist():
         if other == job:
             return
         record = tables.jobs[other]
-        together = 0 <= tables.jobs[job]["array"] == record["array"]
+        if 0 <= tables.jobs[job]["array"] == record["array"] or kernels.over_limit(tables, other):
+            continue
         closes = record["priority"] >= rules.least_priority and second - record["begin"] >= rules.least_age
-        skipped = kernels.over_limit(tables, other) or not kernels.has_licences(tables, other)
-        if record["partition"] == tables.jobs[job]["partition"] and closes and not (skipped or together):
-            yield int(record["of"])
+        closes &= kernels.has_licences(tables, other)
+        if closes or _count(tables, record, there) < record["nodes"]:
+            there &= tables.reach[record["partition"]] == 0
+            if record["partition"] == tables.jobs[job]["partition"]:
+                yield int(record["of"])
+
+
+def _count(tables: Any, record: Any, there: NDArray[np.bool_]) -> int:
+    """How many of some nodes are in the partition of a job."""
+    return int(np.count_nonzero(there & (tables.reach[record["partition"]] != 0)))
 
 
 def _limit_of(tables: Any, job: int) -> int:

@@ -24,6 +24,7 @@ Integers = NDArray[np.int64]
 
 _LINE = re.compile(r"\[(\S+)\] (.*)")
 _PRIORITY = re.compile(r"Job (\d+) priority: .* = ([\d.]+)")
+_PRIORITIES = re.compile(r"JobId=(\d+)\S* multi-partition priorities: (.*)")
 _INITIAL = re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)")
 _STATE = re.compile(r"update_node: node (\S+) state set to (\w+)")
 _RESPONDS = re.compile(r"Node (\S+) now responding")
@@ -32,6 +33,9 @@ _NOT_KNOWN = re.compile(r"(?:Updated|Deleted) reservation=(\S+)|(\S+) reservatio
 _RELEASED = re.compile(r"_release_job_rec: release hold on JobId=(\d+)")
 _CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
 _CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(?:\d+_\d+\()?(\d+)\)? Node=(\S+)")
+_BARRED = re.compile(
+    r"JobId=(?:\d+_[\d*]+\()?(\d+)\S* can't run in partition (\S+): User's group not permitted"
+)
 _ANSWERED = re.compile(r"node_did_resp (\S+)")
 
 STAMPED = 200
@@ -65,8 +69,9 @@ class RecordedJob:
     number. `eligible` is its begin time, `released` when its hold ended, `cancelled` when it was
     cancelled while it waited, `freed` when all its nodes could be used by others. `dependencies` are
     kinds and names of jobs. `nice` is taken off its priority. `constraint` is about features of nodes,
-    `licences` are names with numbers, `others` the partitions beside `partition` in which it might run.
-    `whole` says whether it asked for whole nodes, and `least` for which shortest limit [s], 0 for none.
+    `licences` are names with numbers, `listed` the partitions in which it might run, if it named some.
+    `whole` says whether it asked for whole nodes, `least` for which shortest limit [s], 0 for none, `held`
+    whether it was submitted with a hold. The groups of its user bar it from the partitions `barred`.
     """
 
     number: int
@@ -100,9 +105,11 @@ class RecordedJob:
     nice: int = 0
     constraint: str = ""
     licences: Mapping[str, int] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     whole: bool = False
     least: int = 0
+    held: bool = False
+    barred: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> str:
@@ -135,6 +142,8 @@ class Recording:
         Instant [ms] and kind of each pass.
     priorities : list of (int, int, float)
         Instant [ms], number of a job, and the priority that it was given.
+    priorities_of_partitions : list of (int, int, dict of str to float)
+        The same of a job that may run in several partitions: its priority in each.
     priorities_since : int, optional
         Instant [ms] at which priority/multifactor began; it calculates all priorities each period from then.
     node_events : list of (int, EventKind, str)
@@ -147,12 +156,15 @@ class Recording:
         Instants [ms] at which jobs had left a node.
     answers : dict of str to list of int
         Instants [ms] at which nodes answered the controller, also that they are free.
+    barred : dict of int to set of str
+        Partitions of which jobs may not use the nodes since their users are not in AllowGroups.
     """
 
     folder: Path
     jobs: list[RecordedJob] = field(default_factory=list)
     passes: list[tuple[int, int]] = field(default_factory=list)
     priorities: list[tuple[int, int, float]] = field(default_factory=list)
+    priorities_of_partitions: list[tuple[int, int, dict[str, float]]] = field(default_factory=list)
     priorities_since: int | None = None
     node_events: list[tuple[int, EventKind, str]] = field(default_factory=list)
     reservations: list[RecordedReservation] = field(default_factory=list)
@@ -160,6 +172,7 @@ class Recording:
     cancelled: dict[int, int] = field(default_factory=dict)
     cleared: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     answers: dict[str, list[int]] = field(default_factory=dict)
+    barred: dict[int, set[str]] = field(default_factory=dict)
 
 
 def milliseconds(stamp: str) -> int:
@@ -199,10 +212,10 @@ def read_recording(folder: str | Path) -> Recording:
 def _freed(job: RecordedJob, recording: Recording) -> int:
     """When the nodes of a job could be used by others [ms]; -1 where the log does not say.
 
-    That is when each of them has answered that the job is gone, or before that at the pass that gave it to
-    another job.
+    That is when each of them has answered that the job is gone, or before that at the pass that gave one of
+    them to another job.
     """
-    latest = -1
+    latest, used = -1, -1
     for node in job.where:
         answer = min((at for at in recording.answers.get(node, ()) if at >= job.end), default=-1)
         if answer < 0:
@@ -213,9 +226,9 @@ def _freed(job: RecordedJob, recording: Recording) -> int:
                 given = max(
                     (at for at, _ in recording.passes if job.end < at <= other.start), default=job.end + 1
                 )
-                answer = min(answer, given - 1)
+                used = max(used, min(answer, given - 1))
         latest = max(latest, answer)
-    return latest
+    return latest if used < 0 else used
 
 
 def _read_log(folder: Path) -> Recording:
@@ -223,6 +236,7 @@ def _read_log(folder: Path) -> Recording:
     log = Recording(folder=folder)
     instants = {_RELEASED: log.released, _CANCELLED: log.cancelled}
     away: set[str] = set()
+    latest = ""
     for stamp, text in log_lines(folder):
         if "Running job scheduler for" in text:
             log.passes.append((milliseconds(stamp), SHORT if "default depth" in text else MAIN))
@@ -230,7 +244,14 @@ def _read_log(folder: Path) -> Recording:
             log.passes.append((milliseconds(stamp), BACKFILL))
         elif "Priority MULTIFACTOR plugin loaded" in text:
             log.priorities_since = milliseconds(stamp)
+        elif found := _PRIORITIES.search(text):
+            pairs = dict(each.split("=") for each in found[2].split(", "))
+            of_partitions = {name: float(value) for name, value in pairs.items()}
+            log.priorities_of_partitions.append((milliseconds(stamp), int(found[1]), of_partitions))
+            latest = found[1]
         elif found := _PRIORITY.search(text) or _INITIAL.search(text):
+            if found[1] == latest:
+                continue  # one of those of its partitions
             log.priorities.append((milliseconds(stamp), int(found[1]), float(int(float(found[2])))))
         elif found := _STATE.search(text):
             # what is resumed takes jobs again when it has answered
@@ -245,6 +266,8 @@ def _read_log(folder: Path) -> Recording:
             log.cleared.setdefault((int(found[1]), found[2]), []).append(milliseconds(stamp))
         elif found := _ANSWERED.search(text):
             log.answers.setdefault(found[1], []).append(milliseconds(stamp))
+        elif found := _BARRED.search(text):
+            log.barred.setdefault(int(found[1]), set()).add(found[2])
         elif found := _RESERVED.search(text):
             log.reservations.append(
                 RecordedReservation(
@@ -328,9 +351,11 @@ def _job_of(
         nice=int(extra.get("nice") or asked.get("nice") or 0),
         constraint=asked.get("constraint") or "",
         licences=licences_of(asked.get("licenses") or "", "licenses"),
-        others=tuple(name for name in listed if name and name != row.get("partition", "")),
+        listed=tuple(name for name in listed if name),
         whole=(asked.get("exclusive") or "0") not in ("0", "False", "no"),
         least=60 * int(asked.get("time_min") or 0),
+        held="hold" in extra,
+        barred=frozenset(log.barred.get(number, ())) | frozenset(log.barred.get(int(array), ())),
     )
 
 

@@ -33,7 +33,16 @@ from gridsched.systems.slurm.controller import (
     job_records,
 )
 from gridsched.systems.slurm.hostlist import compress_hosts
-from gridsched.systems.slurm.kernels import NODE, WINDOW
+from gridsched.systems.slurm.kernels import (
+    BY_ACCOUNT,
+    BY_LIMIT,
+    BY_MEMORY,
+    BY_QUALITY,
+    BY_TIME,
+    BY_WALL,
+    NODE,
+    WINDOW,
+)
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.preempting import preemption_of
@@ -47,20 +56,23 @@ Integers = NDArray[np.int64]
 MILLISECONDS = 1000
 """Ticks a second."""
 
+NEVER = -1
+"""A partition does not have a job in its queue at all."""
+
 
 class LoggedPriorities(Priorities):
     """The priorities that a controller logged, each from the instant on at which it was given.
 
     Parameters
     ----------
-    of : int64[n + m]
-        The job of each row.
+    rows : int
+        How many rows of jobs there are, of which each has its own.
     log : list of (int, int, float)
-        Instant, place of the job, priority; by instant.
+        Instant, row, priority; by instant.
     """
 
-    def __init__(self, of: Integers, log: list[tuple[int, int, float]]) -> None:
-        super().__init__([0.0] * (int(of.max(initial=-1)) + 1), of)
+    def __init__(self, rows: int, log: list[tuple[int, int, float]]) -> None:
+        super().__init__([0.0] * rows)
         self.log, self.next = log, 0
 
     def due(self) -> int:
@@ -70,7 +82,7 @@ class LoggedPriorities(Priorities):
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
         while self.due() <= now:
-            _, job, self.priority[job] = self.log[self.next]
+            _, row, self.priority[row] = self.log[self.next]
             self.next += 1
         return super().recalculate(now, waiting)
 
@@ -173,12 +185,38 @@ class Replay:
 
     @property
     def rows(self) -> list[tuple[int, int]]:
-        """Jobs once for each of their partitions: places of both, first of all of that in which they ran."""
+        """Jobs once for each of their partitions: places of both, first the first that admits each."""
         jobs, places = self.recording.jobs, self.partitions
-        first = [(k, self.place_of(job)) for k, job in enumerate(jobs)]
-        return first + [
-            (k, places[name]) for k, job in enumerate(jobs) for name in job.others if name in places
+        listed = [
+            [places[name] for name in job.listed if name in places]
+            if job.partition in job.listed
+            else [self.place_of(job), *(places[name] for name in job.listed if name in places)]
+            for job in jobs
         ]
+        # those that do not admit a job do not have it in their queues
+        admit = [
+            [p for p in own if self.barred(job, p) != NEVER] for job, own in zip(jobs, listed, strict=True)
+        ]
+        first = [(k, (mine or own)[0]) for k, (mine, own) in enumerate(zip(admit, listed, strict=True))]
+        return first + [(k, place) for k, mine in enumerate(admit) for place in mine[1:]]
+
+    def barred(self, job: RecordedJob, place: int) -> int:
+        """What keeps a job from starting in a partition, by its place: as `kernels.JOB` says, or `NEVER`."""
+        partition = self.configuration.partitions[place]
+        most = len(partition.nodes) if partition.most_nodes is None else partition.most_nodes
+        longest = FOREVER if partition.time_limit is None else partition.time_limit
+        if (
+            not partition.least_nodes <= job.nodes <= min(most, len(partition.nodes))
+            or (job.least or job.limit) > longest
+            or partition.name in job.barred
+        ):
+            return NEVER
+        for what, name, why in (("qos", job.qos, BY_QUALITY), ("accounts", job.account, BY_ACCOUNT)):
+            allowed = partition.admission.get(f"allow{what}")
+            denied = partition.admission.get(f"deny{what}", ())
+            if name in denied if allowed is None else name not in allowed:
+                return NEVER if self.configuration.enforces_partitions else why
+        return BY_TIME if job.limit > longest else 0
 
     def place_of(self, job: RecordedJob) -> int:
         """Place of the partition of a job: its own, else the default one.
@@ -260,7 +298,7 @@ class Replay:
             jobs[k]["of"], jobs[k]["least"] = of, job.least
             jobs[k]["partition"], jobs[k]["user"] = place, users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
-            jobs[k]["late"] = self._late(job)
+            jobs[k]["late"], jobs[k]["barred"] = self._late(job), self.barred(job, place)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
         most = [job.array_limit for job in self.recording.jobs]
@@ -292,6 +330,17 @@ class Replay:
         if isinstance(priorities, str):
             priorities = self._priorities(priorities, records)
         limits, limited, of_jobs = self._limits()
+        asked = {name: records[name] for name in ("processors", "nodes")}
+        asked["gpus"] = records["gpus"] * records["nodes"]
+        # who names no memory asks for that of whole nodes
+        memory = max((each.memory for each in self.configuration.nodes), default=0)
+        named = np.array([self.recording.jobs[of].memory for of in records["of"]], np.int64)
+        asked["memory"] = np.where(named > 0, named, memory) * records["nodes"]
+        if not self.scheduler.memory_is_consumed:
+            too_much = of_jobs.too_much({"memory": asked.pop("memory")})
+            records["barred"][too_much & (records["barred"] == 0)] = BY_MEMORY
+        records["barred"][of_jobs.too_much(asked)] = BY_LIMIT
+        records["barred"][of_jobs.too_much({"wall": records["limit"]})] = BY_WALL
         jobs, partitions = self.recording.jobs, self.configuration.partitions
         machine = self.machine(limits)
         minutes = None
@@ -388,7 +437,11 @@ class Replay:
         made["submit"] = [job.submit for job in jobs]
         made["gives_up"] = [job.cancelled if job.cancelled >= 0 else FOREVER for job in jobs]
         made["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
-        made["eligible"] = [max(job.eligible, job.released, 0) for job in jobs]
+        never = [self.barred(job, place) == NEVER for job, (_, place) in zip(jobs, self.rows, strict=False)]
+        made["eligible"] = [
+            FOREVER if out or (job.held and job.released < 0) else max(job.eligible, job.released, 0)
+            for job, out in zip(jobs, never, strict=True)
+        ]
         made["failed"] = [job.failed for job in jobs]
         return job_lifecycle.allocate(made, *dependents_of(table, len(jobs)))
 
@@ -424,14 +477,20 @@ class Replay:
         if priorities == "computed":
             return self.multifactor(records)
         # the tasks of an array that wait have one record, which has the number of the array
-        places: dict[int, list[int]] = {}
-        for k, job in enumerate(self.recording.jobs):
+        found: dict[tuple[int, str], list[int]] = {}
+        for row, (k, place) in enumerate(self.rows):
+            job, name = self.recording.jobs[k], self.configuration.partitions[place].name
             for number in {job.number, job.array}:
-                places.setdefault(number, []).append(k)
+                found.setdefault((number, ""), []).append(row)
+                found.setdefault((number, name), []).append(row)
+        given = [(at, number, {"": value}) for at, number, value in self.recording.priorities]
         log = [
-            (at, k, given) for at, number, given in self.recording.priorities for k in places.get(number, ())
+            (at, row, value)
+            for at, number, values in [*given, *self.recording.priorities_of_partitions]
+            for name, value in values.items()
+            for row in found.get((number, name), ())
         ]
-        return LoggedPriorities(records["of"], sorted(log))
+        return LoggedPriorities(len(self.rows), sorted(log))
 
     def multifactor(self, records: RecordArray | None = None) -> Multifactor:
         """Priorities from shares, ages and sizes, by default for rows that nobody changes.
@@ -442,6 +501,7 @@ class Replay:
             If the log does not say when the controller began to calculate priorities.
         """
         records = self.records() if records is None else records
+        machine = self.machine(unlimited(0))
         return Multifactor(
             self.scheduler,
             records,
@@ -450,7 +510,8 @@ class Replay:
             factor=np.array([each.job_factor for each in self.configuration.partitions], np.int64),
             nice=np.array([job.nice for job in self.recording.jobs], np.int64)[records["of"]],
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
-            nodes=self.machine(unlimited(0)).nodes,
+            nodes=machine.nodes,
+            reach=machine.reach,
             unit=MILLISECONDS,
             begin=self._begin("the log does not say when priorities were calculated"),
             resets=Resets(period=self.scheduler.priority_usage_reset_period),

@@ -282,6 +282,7 @@ class Slurm(SlurmParameters, Scheduler):
             nice=nice[records["of"]],
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             nodes=jobs.machine.nodes,
+            reach=jobs.machine.reach,
             begin=int(workload.submit_time[0]),
             resets=resets,
             billing=[(self.billing_weights or {}).get(each.number, {}) for each in cluster.partitions],

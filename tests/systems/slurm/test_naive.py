@@ -28,6 +28,9 @@ from gridsched.systems.slurm.priority import Priorities, Resets
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
 
+BARRED = ("", "time", "quality", "account", "wall", "resources", "memory")
+"""What keeps jobs from starting, as `kernels.BY_TIME` and the following number it."""
+
 
 def some_of(rng: np.random.Generator, count: int, part: float) -> set[int]:
     """Each of so many nodes with a probability."""
@@ -81,6 +84,8 @@ def draw(
                 licences=tuple(number(0, 1) for _ in licences),
             )
         )
+        if rng.random() < 0.1:
+            jobs[-1] = jobs[-1]._replace(barred=str(rng.choice(BARRED[1:])))
         if rng.random() < 0.15:
             jobs[-1] = jobs[-1]._replace(least=number(1, jobs[-1].limit))
     if len(partitions) > 1 and rng.random() < 0.6:
@@ -197,7 +202,7 @@ def draw(
     return jobs, cluster, passes
 
 
-_OF_ROWS = {"partition", "priority", "array"}
+_OF_ROWS = {"partition", "priority", "array", "barred"}
 """Fields that rows of jobs have in another way."""
 
 
@@ -228,6 +233,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         for name in set(job._fields) & set(records.dtype.names or ()) - _OF_ROWS:
             records[row][name] = getattr(job, name)
         records[row]["of"], records[row]["partition"] = k, partition
+        records[row]["barred"] = BARRED.index(job.barred)
         records[row]["processors"] = job.cores * job.nodes
         limited[row, : len(job.groups)] = job.groups
         if job.array in cluster.array_limits:
@@ -424,7 +430,7 @@ def compare(
     if interrupted:
         for now, kind, *most in passes:
             controller.process_events(now - 1)
-            controller.run_pass(now, kind % 2, most[0] if most else cluster.depth * (kind // 2))
+            controller.run_pass(now, kind % 2, most[0] if most else (cluster.depth + 1) * (kind // 2))
     outcome = controller.follow([] if interrupted else drawn)
     assert noted.passes == sorted(set(twin.noted)), seed
     found = [

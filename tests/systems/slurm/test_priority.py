@@ -99,7 +99,7 @@ def test_users_with_the_shares_of_their_account_have_its_fair_share() -> None:
 def multifactor(
     resets: Resets | None = None, billing: list[dict[str, float]] | None = None, **parameters: Any
 ) -> Multifactor:
-    """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1."""
+    """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1 of 2."""
     jobs = job_records(2)
     jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
     jobs["partition"], jobs["memory"], jobs["gpus"] = [0, 1], 4096, 1
@@ -114,6 +114,7 @@ def multifactor(
         nice=np.array([0, 10]),
         early_processors=np.array([2, 1]),
         nodes=nodes,
+        reach=np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.uint8),
         begin=0,
         resets=resets or Resets(),
         billing=billing or (),
@@ -165,7 +166,8 @@ def test_partition_quality_resources_and_nice_add_up() -> None:
     priorities = multifactor(
         priority_weight_partition=100, priority_weight_qos=1000, priority_weight_tres={"cpu": 64.0}
     )
-    assert [priorities.submitted(job, 0, 0) for job in (0, 1)] == [50 + 1000 + 32, 100 + 16 - 10]
+    # 2 of 32 processors, and 1 of the 16 of the other partition
+    assert [priorities.submitted(job, 0, 0) for job in (0, 1)] == [50 + 1000 + 4, 100 + 4 - 10]
 
 
 def test_what_was_used_decays_by_half_in_the_half_life() -> None:

@@ -16,7 +16,7 @@ from gridsched.explanation import explain_in_queue
 from gridsched.nodes import NodeEvent, Partition
 from gridsched.policies.local import named_policy
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Quality
-from gridsched.systems.slurm.reasons import ARRAY_LIMIT, QueueWatch, limit_reason
+from gridsched.systems.slurm.reasons import ARRAY_LIMIT, TOO_FEW, QueueWatch, limit_reason
 from gridsched.workloads.dependencies import dependency_table
 from tests.support.errors import refused
 from tests.support.nodes import jobs_of
@@ -85,7 +85,7 @@ def limited(*, account: Limits | None = None, quality: Limits | None = None) -> 
             {"processors": 4, "partitions": [Partition(number=0), Partition(number=1)]},
             2,
             {},
-            ["Resources"],
+            [TOO_FEW, "Resources"],
         ),
         ({"dependencies": dependency_table([(1, 0, "afterok")])}, {"processors": 8}, 1, {}, ["Dependency"]),
         ({"array": [7, 7, 7], "array_limit": [1] * 3}, {"processors": 12}, 1, {}, [ARRAY_LIMIT]),
@@ -119,7 +119,23 @@ def limited(*, account: Limits | None = None, quality: Limits | None = None) -> 
             },
             1,
             {},
-            ["ReqNodeNotAvail"],
+            [TOO_FEW],
+        ),
+        # a job of another partition that waits keeps the nodes of both
+        (
+            {"partition": [0, 1, 0], "requested_processors": [4, 12, 8], "requested_time": [100, 60, 200]},
+            {"processors": 12, "partitions": [Partition(number=0), Partition(number=1, priority=2)]},
+            2,
+            {},
+            [TOO_FEW, "Resources"],
+        ),
+        # who wants more nodes than are in service closes the partition at any age
+        (
+            {"run_time": [3, 60, 20], "requested_processors": [4, 12, 4]},
+            {"processors": 12, "events": [NodeEvent(time=4, kind="drain", node="node2")]},
+            1,
+            {"bf_min_age_reserve": 1000},
+            [TOO_FEW],
         ),
     ],
 )

@@ -17,7 +17,7 @@ from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.systems.slurm.priority import FirstCome, Multifactor, Priorities
 from gridsched.systems.slurm.recording import log_lines, milliseconds, read_recording
 from gridsched.systems.slurm.replay import Replay
-from tests.systems.slurm.recordings import recorded
+from tests.systems.slurm.recordings import CONFIGURATION, Row, made_up, recorded, stamp
 
 SLURM_AGAINST_ITSELF = {"w2a": 0.75, "w2b": 0.75, "ft": 0.16}
 """Starts within 3 s of each other in two runs of one plan."""
@@ -70,6 +70,52 @@ def test_a_reservation_that_changes_is_not_modelled(tmp_path: Path) -> None:
         read_recording(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("partition", "line", "start"),
+    [
+        # who wants all nodes closes the partition, and is planned after the first job
+        ("", "", -1),
+        ("MaxNodes=2", "", 4),
+        ("MaxTime=5", "", 4),
+        ("DenyAccounts=b", "EnforcePartLimits=ANY", 4),
+        # backfilling plans jobs of accounts that the partition does not admit; the main loop passes over them
+        ("DenyAccounts=b", "", 6),
+    ],
+)
+def test_partitions_do_not_start_jobs_that_they_do_not_admit(
+    partition: str, line: str, start: int, tmp_path: Path
+) -> None:
+    jobs = [Row(0, 1, 5, 1, 20, "n1"), Row(2, 3, 6, -1, 0, ""), Row(3, 1, 5, -1, 0, "")]
+    folder = made_up(tmp_path, jobs, [(1, "main"), (4, "backfill"), (6, "main")])
+    rows = (folder / "outcome.csv").read_text().splitlines()
+    accounts = ("account", "a", "b", "a")
+    text = "\n".join(f"{row},{account}" for row, account in zip(rows, accounts, strict=True))
+    (folder / "outcome.csv").write_text(text)
+    (folder / "slurm.conf").write_text(f"{CONFIGURATION.strip()} {partition}\n{line}\n")
+    assert Replay.of(folder).closed_loop().start.tolist() == [1000, -1, -1 if start < 0 else 1000 * start]
+
+
+@pytest.mark.parametrize("way", ["logged", "computed"])
+def test_a_job_has_a_priority_in_each_of_its_partitions(way: str, tmp_path: Path) -> None:
+    lines = [
+        f"[{stamp(0.5)}] priority/multifactor: init: Priority MULTIFACTOR plugin loaded",
+        f"[{stamp(1)}] PRIO: JobId=1 multi-partition priorities: slow=100, main=1",
+        f"[{stamp(1.001)}] priority/multifactor: Job 1 priority: 0 + 0 - 0 = 100.00",
+        f"[{stamp(1)}] priority/multifactor: Job 2 priority: 0 + 0 - 0 = 50.00",
+    ]
+    jobs = [Row(1, 3, 5, -1, 0, ""), Row(1, 3, 5, -1, 0, "")]
+    folder = made_up(tmp_path, jobs, [(2, "main")], *lines)
+    configuration = CONFIGURATION.replace(
+        "priority/basic", "priority/multifactor\nPriorityWeightPartition=100"
+    )
+    slow = "PartitionName=slow Nodes=n[1-3] OverSubscribe=EXCLUSIVE PriorityTier=0 PriorityJobFactor=10"
+    (folder / "slurm.conf").write_text(f"{configuration}{slow}\n")
+    (folder / "submissions.csv").write_text('jobid,partition\n1,"slow,main"\n2,main\n')
+    # the second job goes before the first one in their partition, and that before the other one
+    starts = Replay.of(folder).closed_loop(priorities=way).start.tolist()
+    assert starts == ([-1, 2000] if way == "logged" else [2000, -1])
+
+
 Plan = tuple[int, int, tuple[str, ...]]
 """A plan: the job, or its array, the second of its start, and its nodes."""
 
@@ -100,9 +146,9 @@ def logged_plans(replay: Replay) -> dict[int, list[Plan]]:
     """The same of the log, where the tasks of an array that wait have its number."""
     wanted = re.compile(r"_dump_job_sched: JobId=(\d+)\S* to start at (\S+), end at \S+ on nodes (\S+) in")
     plans: dict[int, list[Plan]] = {}
-    for stamp, text in log_lines(replay.recording.folder):
+    for when, text in log_lines(replay.recording.folder):
         if "_attempt_backfill: beginning" in text:
-            plans[milliseconds(stamp)] = latest = []
+            plans[milliseconds(when)] = latest = []
         elif found := wanted.search(text):
             where = tuple(sorted(expand_hosts(found[3])))
             latest.append((int(found[1]), milliseconds(found[2]) // 1000, where))
