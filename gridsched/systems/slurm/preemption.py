@@ -345,6 +345,8 @@ def makes_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job could start on the usable nodes if those that may give way did, and on which."""
     p.counts[TAKES] = p.counts[CANDIDATES] = 0
+    if t.jobs[j]["gpus"] and r.ranks[LINEAR] == 0:
+        now_only, horizon = False, FOREVER  # as in `kernels.earliest`: all tests leave marks
     unpack(r.bits, r.usable)
     suppose_now(t, r)
     fits = would_fit(t, r, j)
