@@ -439,14 +439,9 @@ def _check_index(job: int, count: int) -> None:
 def _check_accepted(of_run: _Schedule, job: int) -> None:
     """Refuse a job that was rejected."""
     if of_run.v["fate"][job] == _REJECTED:
-        raise ConfigurationError(
-            f"job {of_run.run['job_number'].values[job]} was rejected: it "
-            + (
-                "is larger than the cluster"
-                if of_run.counted
-                else "does not fit on the nodes that it may use, or is over a limit"
-            )
-        )
+        told = [str(name) for name in of_run.run.attrs if str(name).startswith("rejected: ")]
+        why = " or ".join(name.removeprefix("rejected: ") for name in told) or "larger than the cluster"
+        raise ConfigurationError(f"job {of_run.run['job_number'].values[job]} was rejected: {why}")
 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:

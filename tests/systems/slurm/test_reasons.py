@@ -174,7 +174,7 @@ def test_others_have_no_reasons(scheduler: Any) -> None:
 
 def test_a_job_that_is_not_there() -> None:
     jobs = jobs_of(submit_time=[0, 1], run_time=[9, 9], requested_time=[9, 9], requested_processors=[4, 9])
-    for job, reason in ((2, "from index 0"), (1, "was rejected")):
+    for job, reason in ((2, "from index 0"), (1, "was rejected: larger than the nodes")):
         with refused(reason):
             explain_in_queue(jobs, gs.Cluster(processors=4, processors_per_node=4), gs.Slurm(), job)
 
