@@ -834,8 +834,8 @@ class Controller:
         for hetjob in self.hetjobs:
             if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                 return
-            # one that was killed in this pass does not wait yet
-            gone = {k for k, _, when in self.given_way if when == now} | set(self.started)
+            # one that was killed in this pass does not wait yet, one that is lost no more
+            gone = {k for k, _, when in self.given_way if when == now} | set(self.started) | self.over
             known = {k: row for k, (_, row) in self.known(hetjob).items() if k not in gone}
             begin = self.floor(hetjob)
             if len(known) < sum(job.hetjob == hetjob for job in self.jobs):

@@ -559,12 +559,14 @@ class Controller:
         self.guess[job] = max(1, self.guess[job] - saved // self.unit)
         self.extra[job] += elapsed - saved
         self.killed[job] += 1
-        self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
+        self.start[job] = self.end[job] = -1
         self.set_limits(np.array(self.rows.get(job, [job])))
-        if then == "lost":
+        if then != "lost":
+            self.tables.jobs["start"][job] = -1  # it can start again
+        else:
             job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.LOST))
             self.look_at_lifecycles()
-        elif then == "end":
+        if then == "end":
             self._submit(job, now, now)
         elif then == "place":
             self._put_back(job)
