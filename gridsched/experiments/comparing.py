@@ -7,6 +7,7 @@ measures and the usual figures; a kind adds keys of its own, and figures of what
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -610,7 +611,7 @@ def lines_of(schedulers: Sequence[Written], key: str) -> dict[str, list[str]]:
         labels = [label_of(each) for each in several]
         if len({parameter_of(each, key) for each in several}) > 1:
             shared = [
-                label.removesuffix(f", {key} {given_parameters(each).get(key)}")
+                re.sub(f"(?i), {re.escape(key)} {given_parameters(each).get(key)}$", "", label)
                 for label, each in zip(labels, several, strict=True)
             ]
             lines[min(shared, key=len)] = labels

@@ -161,7 +161,7 @@ def test_a_page_does_not_contradict_itself(swept: Path) -> None:
 
 
 def test_the_base_of_a_sweep_belongs_to_its_line(tmp_path: Path) -> None:
-    schedulers = [
+    schedulers: list[Any] = [
         "s-i",
         {"name": "slow, phi 600", "scheduler": "s-i", "phi": 600},
         {"name": "slow, phi 900", "scheduler": "s-i", "phi": 900},
@@ -170,6 +170,9 @@ def test_the_base_of_a_sweep_belongs_to_its_line(tmp_path: Path) -> None:
     ]
     study = sweep(tmp_path, schedulers=schedulers)
     assert lines_of(study.schedulers, "phi") == {"s-i": ["s-i", "slow, phi 600", "slow, phi 900"]}
+    loud = [{**each, "name": each["name"].upper()} for each in schedulers[1:3]]
+    named = sweep(tmp_path, schedulers=["local", *loud])
+    assert lines_of(named.schedulers, "phi") == {"SLOW": ["SLOW, PHI 600", "SLOW, PHI 900"]}
     assert study.coordinates["scheduler"]["phi"] == {"s-i": 60, "slow, phi 600": 600, "slow, phi 900": 900}
     assert [each.name for each in study.specifications if each.name.startswith("response")] == [
         "response-phi"
