@@ -134,7 +134,7 @@ def _configuration(site: Site | None) -> str:
 def _accounting(site: Site | None, name: str) -> str:
     """How much of accounts, qualities of service or usage there is."""
     scheduler: Any = None if site is None else site.scheduler
-    known = getattr(scheduler, "accounting", None)
+    known: Any = getattr(scheduler, "accounting", None)
     unused = "" if scheduler.enforce_limits else "; no limits of these hold (AccountingStorageEnforce)"
     if name == "sacctmgr":
         users = sum(bool(each.user) for each in known.associations)

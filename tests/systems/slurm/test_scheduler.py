@@ -108,7 +108,7 @@ def test_every_cluster_of_a_platform_has_a_controller() -> None:
         {"sched_min_interval": 7_000_000, "batch_sched_delay": 0, "sched_interval": 2},
     ],
 )
-def test_a_job_waits_for_the_next_turn_of_the_main_loop(apart: dict[str, int]) -> None:
+def test_a_job_waits_for_the_next_turn_of_the_main_loop(apart: dict[str, Any]) -> None:
     # Passes are so far apart where jobs come, though nobody is in the way.
     jobs = workload([(second, 10, 1) for second in range(100, 200)])
     run = simulate(jobs, 64, Slurm(scheduler_type="builtin", **apart))
