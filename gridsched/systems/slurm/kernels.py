@@ -22,7 +22,15 @@ JOB = np.dtype(
         ("cores", np.int64),  # of each node
         ("memory", np.int64),  # of each node
         ("gpus", np.int64),  # of each node
-        ("whole", np.int64),  # whether its nodes run nothing else
+        # whether its nodes run nothing else: not if 0, EVERYWHERE, or since its partition is EXCLUSIVE
+        ("whole", np.int64),
+        (
+            "details",
+            np.int64,
+        ),  # the first task of its job array, or the job: what is noted there is so for all
+        ("tried_alone", np.int64),  # whether it was tried in a partition that is EXCLUSIVE
+        ("kind_alone", np.int64),  # its `kind` and `processors` if they were
+        ("processors_alone", np.int64),
         ("limit", np.int64),  # time limit [s]
         ("least", np.int64),  # the shortest one, with which backfilling starts it [s]
         ("partition", np.int64),
@@ -57,6 +65,9 @@ JOB = np.dtype(
 Like Slurm, passes see a job that may run in several partitions once for each of them. The first row of a job
 is the job itself, and has the partition in which it runs; a row that starts changes places with it.
 """
+
+EVERYWHERE, EXCLUSIVE = 1, 2
+"""Why the nodes of a job run nothing else."""
 
 BY_TIME, BY_QUALITY, BY_ACCOUNT, BY_WALL, BY_LIMIT, BY_MEMORY = 1, 2, 3, 4, 5, 6
 """What keeps a job from starting in a partition: its time limit, which does not matter to backfilling if the
@@ -123,7 +134,11 @@ class Tables(NamedTuple):
     reach: Any  # uint8[partitions, m]: nodes of each partition
     reach_bits: Any  # int64[partitions, words]: the same as bits
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
-    suits_bits: Any  # int64[kinds, words]: the same as bits
+    # uint8[kinds, m]: nodes on which Slurm tries such a job: those, and with select/cons_tres those that lack
+    # the GPUs; and the same as bits
+    tried: Any
+    tried_bits: Any
+    gpus: Any  # int64[m]: GPUs of each node
     amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
     licences: Any  # int64[n, l]: how many of each kind of licence each job holds while it runs
     unused: Any  # int64[l]: how many of each are left
@@ -174,6 +189,7 @@ class Room(NamedTuple):
     completing: Any  # int64[m]: jobs that have ended and not left each node yet
     # int64[2, ...]: jobs of each partition and user that a pass tested, and plans of arrays, by kind of pass
     counted: Any
+    planned: Any  # int64[2]: the job array that got a plan last in a pass, and how many in succession
     passes: Any  # int64[3]: numbers of the present pass, of the last one of backfilling, and of the last
     parts: Any  # int64[...]: components of which a start is noted, in the order in which passes saw them
     hetjobs: Any  # int64[...]: heterogeneous jobs in that order
@@ -461,7 +477,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     job = t.jobs[j]
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
-    t.alone[node] += sign * job["whole"]
+    t.alone[node] += sign * (job["whole"] != 0)
     give(t.free, job, node, -sign)
 
 
@@ -483,11 +499,35 @@ def change_places(t: Any, p: Any, row: int) -> int:
         one["counter"], other["counter"] = other["counter"], one["counter"]
         one["priority"], other["priority"] = other["priority"], one["priority"]
         one["whole"], other["whole"] = other["whole"], one["whole"]
+        one["kind_alone"], other["kind_alone"] = other["kind_alone"], one["kind_alone"]
+        alone = one["processors_alone"]
+        one["processors_alone"], other["processors_alone"] = other["processors_alone"], alone
         for k in range(t.limited.shape[1]):
             t.limited[job, k], t.limited[row, k] = t.limited[row, k], t.limited[job, k]
         for k in range(t.amounts.shape[1]):
             t.amounts[job, k], t.amounts[row, k] = t.amounts[row, k], t.amounts[job, k]
     return int(job)
+
+
+@inline
+def stay_alone(t: Any, j: int) -> None:
+    """Let a job have whole nodes in all of its partitions from when it was tried in one that is EXCLUSIVE.
+
+    Source: `_resolve_shared_status` of slurmctld (node_scheduler.c), which sets whole_node of the job and
+    never takes it back; passes of backfilling call it for jobs that they start only.
+    """
+    job = t.jobs[j]
+    if job["whole"] != EVERYWHERE and t.jobs[job["details"]]["tried_alone"]:
+        job["whole"], job["kind"] = EVERYWHERE, job["kind_alone"]
+        t.amounts[j, 1] = job["processors"] = job["processors_alone"]
+
+
+@inline
+def try_alone(t: Any, j: int) -> None:
+    """Note that a job was tried in its partition, if that is EXCLUSIVE."""
+    if t.jobs[j]["whole"] == EXCLUSIVE:
+        t.jobs[t.jobs[j]["details"]]["tried_alone"] = 1
+        stay_alone(t, j)
 
 
 @noinline
@@ -568,29 +608,36 @@ def unmark(r: Any, nodes: Any) -> None:
 
 
 @inline
-def lighten(r: Any, node: int, job: Any) -> None:
-    """Mark a node on which a job with GPUs was tried."""
+def lighten(t: Any, r: Any, node: int, job: Any) -> None:
+    """Mark a node on which a job with GPUs was tried, for all jobs from then on."""
     r.ranks[ORDER] = 1
-    r.rank[ORDER, node] = (r.rank[ORDER, node] | NO_MARK) - job["gpus"]
+    gpus = t.gpus[node] if job["whole"] == EVERYWHERE else job["gpus"]
+    r.rank[ORDER, node] = (r.rank[ORDER, node] | NO_MARK) - gpus
 
 
 @inline
-def mark(r: Any, nodes: Any, job: Any) -> None:
-    """Mark nodes on which a job with GPUs was tried that shares them: for all jobs from then on."""
-    if job["gpus"] and not job["whole"]:
+def mark(t: Any, r: Any, nodes: Any, job: Any) -> None:
+    """Mark nodes on which a job with GPUs was tried as if nothing else ran."""
+    if job["gpus"] and not r.ranks[LINEAR]:
         for node in range(len(nodes)):
-            if nodes[node]:
-                lighten(r, node, job)
+            if nodes[node] and t.gpus[node] >= job["gpus"]:
+                lighten(t, r, node, job)
 
 
 @inline
-def mark_free(free: Any, r: Any, nodes: Any, job: Any) -> None:
-    """Mark those nodes that have the memory and the GPUs for a job, whatever cores they have."""
-    if job["gpus"] and not job["whole"]:
+def mark_free(t: Any, r: Any, free: Any, idle: Any, alone: Any, nodes: Any, job: Any) -> None:
+    """Mark those nodes that have the memory and the GPUs for a job, whatever cores they have.
+
+    A job that has whole nodes everywhere is tried where no GPU is in use, one of an EXCLUSIVE partition where
+    nothing runs (`_verify_node_state`).
+    """
+    if job["gpus"] and not r.ranks[LINEAR]:
         for node in range(len(nodes)):
-            enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= job["gpus"]
+            least = t.gpus[node] if job["whole"] == EVERYWHERE else job["gpus"]
+            enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= max(least, job["gpus"])
+            enough &= alone[node] == 0 and (job["whole"] != EXCLUSIVE or idle[node] != 0)
             if nodes[node] and enough:
-                lighten(r, node, job)
+                lighten(t, r, node, job)
 
 
 # --- which nodes ----------------------------------------------------------------------------------
@@ -685,7 +732,9 @@ def choose_of_runs(free: Any, r: Any, job: Any, runs: int) -> None:
             elif enough:
                 better = not best_enough or worth < r.worth[best]
             else:
-                better = not best_enough and (best < 0 or worth > r.worth[best])
+                # one of select/cons_tres that is worth more than one that suffices takes its place
+                lesser = best < 0 or worth > r.worth[best]
+                better = lesser and (not best_enough or not r.ranks[LINEAR])
             if better:
                 best, best_enough = run, enough
         first, end = r.begin[best], r.end[best]
@@ -710,7 +759,7 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
     select/cons_tres looks at weights itself, select/linear does not.
     """
     own = ALONE if job["whole"] else SHARE
-    if r.ranks[own] > 1:
+    if r.ranks[own] > 1 and r.ranks[LINEAR]:
         fitting = r.worth
         fitting[: r.ranks[own]] = 0
         for node in range(len(r.fitting)):
@@ -727,10 +776,10 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
 @inline
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
-    if r.ranks[ORDER] or r.ranks[ALONE] > 1:
+    if r.ranks[ORDER] or (r.ranks[LINEAR] and r.ranks[ALONE] > 1):
         unpack(r.bits, r.usable)
         unmark(r, r.usable)
-        mark_free(t.free, r, r.usable, t.jobs[j])
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         choose_lightest(t.free, r, t.jobs[j])
 
 
@@ -913,7 +962,7 @@ def usable_at(t: Any, s: Any, r: Any, j: int, moment: int, horizon: int, idle_th
     left out that nothing makes idle until then if only idle ones matter.
     """
     # names for arrays, so that their addresses are not read again for each word
-    bits, allowed, suits = r.bits, r.allowed, t.suits_bits[t.jobs[j]["kind"]]
+    bits, allowed, suits = r.bits, r.allowed, t.tried_bits[t.jobs[j]["kind"]]
     for word in range(len(bits)):
         bits[word] = allowed[word] & suits[word]
     if idle_then:
@@ -1025,7 +1074,7 @@ def suppose_now(t: Any, r: Any) -> None:
 @inline
 def suppose_gone(r: Any, job: Any, node: int) -> None:
     """Suppose that a job were not on a node."""
-    r.alone[node] -= job["whole"]
+    r.alone[node] -= job["whole"] != 0
     r.busy[node] -= 1
     r.quiet[node] = 1 if r.busy[node] == 0 else 0
 
@@ -1076,7 +1125,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
         step *= 2
         while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
             step *= 2
-        mark_free(r.free, r, r.usable, t.jobs[j])
+        mark_free(t, r, r.free, r.quiet, r.alone, r.usable, t.jobs[j])
         if fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
             choose(r.free, r, t.jobs[j])
             expected = t.jobs[last]["expected"]
@@ -1101,7 +1150,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
         # all tests leave marks, those too whose answer is of no use
         now_only, horizon = False, FOREVER
         unpack(r.bits, r.usable)
-        mark_free(t.free, r, r.usable, job)
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
     if r.fits_since[kind] != r.changes[0]:
         # which nodes have room for a part of such a job does not change until a job starts
         fitting_nodes(t.free, t.idle, t.alone, t.up, r.fitting, job)
@@ -1135,6 +1184,7 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     """Whether a job can start now on the chosen nodes: nobody has to leave them."""
     if r.ranks[LINEAR] and r.ranks[ALONE] > 1:
         unpack(r.wanted, r.fitting)
+    try_alone(t, j)
     choose_anew(t, r, j)
     return True
 

@@ -28,6 +28,7 @@ from gridsched.systems.slurm.kernels import (
     BY_MEMORY,
     BY_QUALITY,
     BY_TIME,
+    LINEAR,
     NOTED,
     REJECTED,
     Backfill,
@@ -53,7 +54,9 @@ from gridsched.systems.slurm.kernels import (
     past_reservations,
     plan,
     start,
+    stay_alone,
     tested,
+    try_alone,
     unmark,
     usable_at,
 )
@@ -72,11 +75,47 @@ def gets_plan(t: Any, least_priority: float, least_age: int, j: int, now: int) -
     return bool(t.jobs[j]["priority"] >= least_priority and now - t.jobs[j]["begin"] >= least_age)
 
 
+@inline
+def mark_tested(t: Any, r: Any, j: int, nodes: Any, here: Any) -> None:
+    """Mark nodes on which a job with GPUs was tried as if nothing else ran, since it could not start.
+
+    Those in service that passes may use if there are enough of those that are available; if not, or if it
+    could not run there, all (`_pick_best_nodes`).
+    """
+    job = t.jobs[j]
+    if job["gpus"] and not r.ranks[LINEAR]:
+        available = able = 0
+        for node in range(len(here)):
+            quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
+            available += r.usable[node] != 0 and quiet
+            able += here[node] & t.suits[job["kind"], node]
+        if available >= job["nodes"]:
+            mark(t, r, here, job)
+        if available < job["nodes"] or able < job["nodes"]:
+            mark(t, r, nodes, job)
+
+
 @jit
-def try_submitted(t: Tables, r: Room, j: int) -> None:
-    """Try a job that is submitted on an empty cluster, which leaves marks on its nodes."""
-    unmark(r, t.reach[t.jobs[j]["partition"]])
-    mark(r, t.suits[t.jobs[j]["kind"]], t.jobs[j])
+def try_submitted(t: Tables, r: Room, j: int) -> bool:
+    """Try a job that is submitted as if nothing else ran, which leaves marks on its nodes.
+
+    Slurm looks at those on which no job has all, if they are enough, else at all; and at none if a limit of
+    numbers of jobs keeps the job from starting. Whether it did.
+    """
+    stay_alone(t, j)
+    if over_count(t, j):
+        return False
+    try_alone(t, j)
+    job = t.jobs[j]
+    nodes = t.tried[job["kind"]]
+    unmark(r, nodes)
+    able = 0
+    for node in range(len(nodes)):
+        quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
+        r.usable[node] = nodes[node] & t.up[node] if quiet and r.completing[node] == 0 else 0
+        able += r.usable[node] & t.suits[job["kind"], node]
+    mark(t, r, r.usable if able >= job["nodes"] else nodes, job)
+    return True
 
 
 # --- the main loop --------------------------------------------------------------------------------
@@ -92,7 +131,7 @@ def close(t: Any, r: Any, closed: Any, own: int) -> int:
 
 
 @inline
-def take_off_busy(t: Any, r: Any, whole: int) -> tuple[int, int]:
+def take_off_busy(t: Any, r: Any, suits: Any, whole: int) -> tuple[int, int]:
     """Take nodes that are being cleaned off the usable ones; how many these were, and of them in use.
 
     Nodes that others share are in use where a job has one to itself (nodes_busy of _pick_best_nodes).
@@ -100,7 +139,7 @@ def take_off_busy(t: Any, r: Any, whole: int) -> tuple[int, int]:
     there, busy = 0, 0
     for node in range(len(r.usable)):
         if r.usable[node]:
-            there += 1
+            there += suits[node]
             leaving = r.completing[node] > 0
             busy += leaving or (t.idle[node] == 0 if whole else t.alone[node] > 0)
             r.usable[node] = 0 if leaving else 1
@@ -152,7 +191,7 @@ def main_pass(
     partitions = t.reach.shape[0]
     for node in range(len(r.lost)):
         r.lost[node] = 1 - t.up[node]
-    closed = np.zeros(partitions, np.uint8)
+    closed, here = np.zeros(partitions, np.uint8), np.zeros(len(r.lost), np.uint8)
     left = partitions
     for k in range(waiting):
         if most[2] and count >= most[2]:
@@ -160,6 +199,7 @@ def main_pass(
         j = queue[k]
         if who_gives_way.is_elsewhere(t, r, p, j) or t.jobs[j]["barred"] == BY_TIME:
             continue
+        stay_alone(t, j)
         own, tasks = t.jobs[j]["partition"], t.jobs[j]["counter"]
         if t.jobs[j]["hetjob"] >= 0:
             if not closed[own]:
@@ -196,24 +236,26 @@ def main_pass(
             continue
         if BY_TIME <= t.jobs[j]["barred"] <= BY_ACCOUNT or not has_licences(t, j):
             continue
-        suits = t.suits[t.jobs[j]["kind"]]
-        unmark(r, t.reach[own])
+        try_alone(t, j)
+        suits, tried = t.suits[t.jobs[j]["kind"]], t.tried[t.jobs[j]["kind"]]
+        unmark(r, tried)
         for node in range(len(r.usable)):
-            r.usable[node] = suits[node] & (1 - r.lost[node])
+            r.usable[node] = tried[node] & (1 - r.lost[node])
         if t.counts[1] > 0:
             limit = t.jobs[j]["limit"]
             if past_reservations(t, own, limit, now) > now:
                 continue
             keep_off(t, r, own, limit, now)
-        in_service, busy = take_off_busy(t, r, t.jobs[j]["whole"])
+        here[:] = r.usable
+        in_service, busy = take_off_busy(t, r, suits, t.jobs[j]["whole"])
         able = 0
         for node in range(len(suits)):
             able += suits[node]
-        mark_free(t.free, r, r.usable, t.jobs[j])
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
         if over_limit(t, j) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
             if not enough:
-                mark(r, suits, t.jobs[j])
+                mark_tested(t, r, j, tried, here)
             continue
         if enough:
             choose_lightest(t.free, r, t.jobs[j])
@@ -225,7 +267,7 @@ def main_pass(
             if tasks >= 0:
                 count_test(r, tasks, -REJECTED)
             continue
-        mark(r, suits, t.jobs[j])
+        mark_tested(t, r, j, tried, here)
         # who can never run, or lacks nodes that are out or reserved and none that a job has, closes nothing
         waits_for_jobs = able >= t.jobs[j]["nodes"] and (busy or in_service >= t.jobs[j]["nodes"])
         if waits_for_jobs and gets_plan(t, kept[0], kept[1], j, now):
@@ -250,6 +292,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED`, `FULL` if that cannot be kept, or `NEITHER`."""
     if not has_licences(t, j):
         return NEITHER
+    stay_alone(t, j)
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
     again = b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
     no_plan |= again
@@ -317,11 +360,23 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
 
 
 @inline
-def no_more_plans(t: Any, b: Any, j: int, plans: int) -> bool:
-    """Whether an array of which some tasks have plans gets none for a further one."""
-    if plans >= b.max_per_array:
+def no_more_plans(t: Any, r: Any, b: Any, queue: Any, waiting: int, j: int, plans: int) -> bool:
+    """Whether an array of which some tasks have plans in a partition gets none for a further one.
+
+    Plans in its other partitions count if no other array has got one since (test_array_count).
+    """
+    if plans == 0:
+        return False
+    job, count = t.jobs[j], max(r.planned[1], plans)
+    if count >= b.max_per_array:
         return True
-    job = t.jobs[j]
+    if count > plans:
+        left = 0
+        for k in range(waiting):
+            other = t.jobs[queue[k]]
+            left += other["counter"] == job["counter"] and t.jobs[other["of"]]["start"] < 0
+        if count >= left:
+            return True
     return bool(b.throttles and plans > 0 and plans + t.tasks[job["array"]] >= job["most_tasks"])
 
 
@@ -371,6 +426,7 @@ def backfill_pass(
     r.passes[0] = r.passes[1]  # others may have been made since it was interrupted
     if s.count[NEXT] == 0:
         number_pass(r, 1)
+        r.planned[0] = -1
         for k in range(len(s.order)):
             s.order[k] = k
         s.count[:] = 0
@@ -406,7 +462,7 @@ def backfill_pass(
         tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
         if tasks >= 0 and r.moved[0, array] == r.passes[0] and r.moved[1, array] != own:
             continue  # the record of the tasks has become that of one that runs (_job_runnable_now)
-        if tasks >= 0 and no_more_plans(t, b, j, tested(r, tasks)):
+        if tasks >= 0 and no_more_plans(t, r, b, queue, waiting, j, tested(r, tasks)):
             continue
         count_test(r, own, 1)
         count_test(r, u, 1)
@@ -416,6 +472,9 @@ def backfill_pass(
         if tasks >= 0 and done != STARTED:
             # tasks behind one that got no plan are not tried
             count_test(r, tasks, 1 if done == PLANNED else REJECTED)
+            if done == PLANNED:
+                r.planned[1] = r.planned[1] + 1 if r.planned[0] == array else 1
+                r.planned[0] = array
         if done == STARTED:
             if tasks >= 0:
                 r.moved[0, array], r.moved[1, array] = r.passes[0], own

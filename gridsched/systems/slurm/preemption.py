@@ -38,6 +38,7 @@ from gridsched.systems.slurm.kernels import (
     suppose_gone,
     suppose_now,
     take_off,
+    try_alone,
     unpack,
 )
 
@@ -125,7 +126,7 @@ def leave_out(t: Any, r: Any, j: int, cores_only: bool) -> None:
 def would_fit(t: Any, r: Any, j: int) -> bool:
     """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
-    mark_free(r.free, r, r.usable, job)
+    mark_free(t, r, r.free, r.quiet, r.alone, r.usable, job)
     return bool(fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, job) >= job["nodes"])
 
 
@@ -382,6 +383,7 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 
     If they are killed instead, it cannot yet, and its nodes stay the chosen ones.
     """
+    try_alone(t, j)
     if p.counts[TAKES] == 0:
         choose_anew(t, r, j)
         return True

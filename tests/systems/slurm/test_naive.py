@@ -113,6 +113,9 @@ def draw(
         one_plan=rng.random() < 0.2,
         throttles=rng.random() < 0.3,
     )
+    if not cluster.linear and rng.random() < 0.4:
+        cluster.exclusive = [bool(rng.random() < 0.5) for _ in partitions]
+        cluster.tries_all = bool(rng.random() < 0.5)
     if rng.random() < 0.3:
         cluster.bonus = [float(number(0, 2)) for _ in partitions]
     if limits and not minutes and rng.random() < 0.4:
@@ -234,6 +237,8 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             records[row][name] = getattr(job, name)
         records[row]["of"], records[row]["partition"] = k, partition
         records[row]["barred"] = BARRED.index(job.barred)
+        if cluster.exclusive and cluster.exclusive[partition] and not job.whole:
+            records[row]["whole"] = kernels.EXCLUSIVE
         records[row]["processors"] = job.cores * job.nodes
         limited[row, : len(job.groups)] = job.groups
         if job.array in cluster.array_limits:
@@ -264,6 +269,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             events=sorted(events),
             windows=np.array([(each.begin, each.end) for each in cluster.reservations], kernels.WINDOW),
             reserved=np.array(held, np.uint8) if held else None,
+            tries_all=cluster.tries_all,
         ),
         Tickets(
             jobs=records,
