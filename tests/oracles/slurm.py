@@ -90,6 +90,8 @@ class Limit(NamedTuple):
 
     jobs: float = float("inf")
     cores: float = float("inf")
+    # different ones that its jobs have
+    nodes: float = float("inf")
     minutes: float = float("inf")
     resource: str = "processors"
     way: str = "running"
@@ -170,6 +172,8 @@ class Controller:
         self.cut_short: list[tuple[int, int, int]] = []
         self.calculations = list(cluster.calculations)
         self.marks: dict[int, int] = dict.fromkeys(range(len(cluster.nodes)), 0)
+        # nodes that are heavier by one, since the groups of the job that was tried last there lack them
+        self.heavier: set[int] = set()
         # jobs, or arrays, that were tried in an exclusive partition
         self.stay_alone: set[tuple[str, int]] = set()
         # those that have whole nodes since then
@@ -251,7 +255,7 @@ class Controller:
             if not self.over_count(j, now):
                 self.try_alone(j)
                 nodes = self.tried_on(j)
-                self.unmark(nodes)
+                self.unmark(j, nodes, now)
                 there = self.not_alone(j, nodes & self.up(now), now)
                 enough = len(there & self.suits(j)) >= self.jobs[j].nodes
                 self.mark_empty(j, there if enough else nodes)
@@ -290,6 +294,11 @@ class Controller:
         """Note that a job is tried in its partition."""
         if self.is_exclusive(j) and not self.jobs[j].whole:
             self.stay_alone.add(self.details(j))
+
+    def pick_alone(self, j: int, usable: set[int], on: list[int]) -> list[int] | None:
+        """Nodes of a job that is tried in its partition."""
+        self.try_alone(j)
+        return self.pick(j, usable, on)
 
     def advance(self, now: int) -> None:
         """Let all happen before an instant; what was used is counted until then, and then jobs end first."""
@@ -444,8 +453,12 @@ class Controller:
         members = {g: sum(g in self.groups(k) for k in self.running(now)) for g in self.groups(j)}
         return any(count + 1 > limits[group].jobs for group, count in members.items())
 
-    def over_limit(self, j: int, now: int) -> bool:
-        """Whether it or a group of the job has too much running."""
+    def nodes_of(self, group: int, now: int) -> set[int]:
+        """Nodes that the jobs of a group have."""
+        return {node for k in self.running(now) if group in self.groups(k) for node in self.started[k].nodes}
+
+    def over_limit(self, j: int, now: int, where: list[int] | None = None) -> bool:
+        """Whether it or a group of the job has too much running; it may be known which nodes it would get."""
         if self.over_count(j, now) or self.jobs[j].barred == "resources":
             return True
         for group in self.groups(j):
@@ -453,6 +466,14 @@ class Controller:
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
             limit = self.cluster.limits[group]
             if len(members) + 1 > limit.jobs or cores > limit.cores:
+                return True
+            own = self.nodes_of(group, now)
+            need = self.jobs[j].nodes
+            more = len(set(where) - own) if where is not None else need
+            # components of which it is seen whether they could start have no nodes yet
+            without = [k for k in self.running(now) if group in self.groups(k) and not self.started[k].nodes]
+            used = len(own) + sum(self.jobs[k].nodes for k in without)
+            if need > limit.nodes or used + more > limit.nodes:
                 return True
             if self.over_minutes(j, group, now):
                 return True
@@ -513,9 +534,14 @@ class Controller:
         kinds = self.cluster.nodes
         return {n for n in found if kinds[n].cores >= job.cores and kinds[n].memory >= job.memory}
 
-    def unmark(self, nodes: set[int]) -> None:
-        """Forget which jobs with GPUs were tried on some nodes."""
+    def unmark(self, j: int, nodes: set[int], now: int) -> None:
+        """Forget which jobs with GPUs were tried on nodes, and prefer those that the groups of a job have."""
         self.marks |= dict.fromkeys(nodes, 0)
+        self.heavier -= nodes
+        held = [g for g in self.groups(j) if self.cluster.limits[g].nodes < float("inf")]
+        own = {node for group in held for node in self.nodes_of(group, now)}
+        lines = {self.cluster.nodes[node].line for node in nodes & own}
+        self.heavier |= {node for node in nodes - own if self.cluster.nodes[node].line in lines}
 
     def mark(self, j: int, nodes: set[int]) -> None:
         """Note that a job with GPUs was tried on some nodes, which makes them lighter."""
@@ -774,7 +800,8 @@ class Controller:
         job = self.jobs[j]
 
         def order(node: int) -> tuple[int, int]:
-            return (0, 0) if self.cluster.linear else (self.cluster.nodes[node].weight, self.marks[node])
+            weight = self.cluster.nodes[node].weight + (node in self.heavier)
+            return (0, 0) if self.cluster.linear else (weight, self.marks[node])
 
         runs: list[list[int]] = []
         for node in sorted(fitting):
@@ -864,13 +891,13 @@ class Controller:
             if self.jobs[j].barred in ("quality", "account") or not self.has_licences(j, now):
                 continue
             self.try_alone(j)
-            self.unmark(self.tried_on(j))
+            self.unmark(j, self.tried_on(j), now)
             if self.of_all(j, now, now):
                 continue
             here = (self.tried_on(j) & self.up(now)) - lost - self.reserved(j, now, now)
             there = here - self.leaving
             nodes = self.pick_now(j, there, self.running(now))
-            if self.over_limit(j, now) or (self.jobs[j].barred == "memory" and nodes is None):
+            if self.over_limit(j, now, nodes) or (self.jobs[j].barred == "memory" and nodes is None):
                 if nodes is None:
                     self.mark_tested(j, there, here, now)
                 continue
@@ -972,7 +999,7 @@ class Controller:
             self_fits = self_fits and not self.of_all(k, now, now)
             there = self.tried_on(k) & self.up(now) - taken - self.leaving - self.reserved(k, now, now)
             if self_fits:
-                self.unmark(self.tried_on(k))
+                self.unmark(k, self.tried_on(k), now)
             nodes = self.pick_now(k, there, self.running(now)) if self_fits else None
             if nodes is None:
                 for each in done:
@@ -1114,17 +1141,19 @@ class Controller:
             if job.hetjob >= 0:
                 self.learn(self.row[j], begin)
             elif begin <= now:
-                if self.over_limit(j, now):
-                    return stretches
-                if job.barred != "account":
-                    self.try_alone(j)
                 if job.barred == "account":
+                    if self.over_limit(j, now):
+                        return stretches
                     at_once = None
-                elif self.pick(j, usable, self.running(now)) is not None:
-                    self.unmark(usable)
+                elif self.pick_alone(j, usable, self.running(now)) is not None:
+                    self.unmark(j, usable, now)
                     lightest = self.pick_now(j, usable, self.running(now))
                     assert lightest is not None
+                    if self.over_limit(j, now, lightest):
+                        return stretches
                     self.start(j, now, 1, lightest)
+                    return stretches
+                elif self.over_limit(j, now, nodes):
                     return stretches
                 else:
                     at_once = self.make_room(j, usable, now)

@@ -111,12 +111,12 @@ def within_limits(t: Any, r: Any, which: int) -> bool:
                 within = False
             else:
                 t.jobs[row]["promised"] = t.jobs[row]["promise"]
-                count_for_limits(t, row, 1)
+                count_for_limits(t, row, 1, False)
                 counted += 1
     for i in range(r.parts_counts[SEEN]):
         row = t.jobs[r.parts[i]]["there"]
         if counted and t.jobs[row]["hetjob"] == which:
-            count_for_limits(t, row, -1)
+            count_for_limits(t, row, -1, False)
             counted -= 1
     return within
 
@@ -136,7 +136,7 @@ def fits_now(t: Any, r: Any, row: int, now: int) -> bool:
         if past_reservations(t, own, limit, now) > now:
             return False
         keep_off(t, r, own, limit, now)
-    unmark(r, suits)
+    unmark(t, r, row, suits)
     mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[row])
     if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[row]) < t.jobs[row]["nodes"]:
         return False

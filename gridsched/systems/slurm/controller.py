@@ -270,6 +270,8 @@ class Controller:
         jobs["details"] = first_tasks(jobs)
         jobs["processors_alone"] = np.maximum(jobs["processors"], jobs["processors_alone"])
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
+        has_held = (limits["nodes"] < FOREVER) & (len(machine.limits) > 0)
+        limits["held"] = np.where(has_held, np.cumsum(has_held) - 1, -1)
         hetjobs = np.zeros(int(jobs["hetjob"].max(initial=-1)) + 1, HETJOB)
         parts = jobs["hetjob"][:count][jobs["hetjob"][:count] >= 0]
         hetjobs["size"] = np.bincount(parts, minlength=len(hetjobs))
@@ -293,6 +295,9 @@ class Controller:
             limits=limits,
             most=np.stack([limits[name] for name in kernels.AMOUNTS], axis=1),
             used=np.zeros((len(limits), len(kernels.AMOUNTS)), np.int64),
+            held=np.zeros((int(has_held.sum()), nodes), np.int64),
+            order=order,
+            lines=np.zeros(nodes, np.int64) if machine.lines is None else machine.lines.astype(np.int64),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),
@@ -338,8 +343,8 @@ class Controller:
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
-            rank=np.stack([*rank, order]),
-            ranks=np.append(rank.max(axis=1, initial=0) + 1, [0, parameters.select_type == "linear"]),
+            rank=np.stack([*rank, order.copy()]),
+            ranks=np.append(rank.max(axis=1, initial=0) + 1, [has_held.any() and not linear, linear]),
             up=np.zeros(words, np.int64),
             allowed=np.zeros(words, np.int64),
             bits=np.zeros(words, np.int64),
@@ -372,7 +377,9 @@ class Controller:
         self.has_parts = len(hetjobs) > 0
         self.preempts = isinstance(self.preemption, Preemption)
         # jobs with GPUs leave marks, those of partitions that are EXCLUSIVE stay alone
-        self.tries = bool(not linear and ((jobs["gpus"] > 0) | (jobs["whole"] == EXCLUSIVE)).any())
+        self.tries = bool(
+            not linear and ((jobs["gpus"] > 0) | (jobs["whole"] == EXCLUSIVE) | has_held.any()).any()
+        )
         self.tries_all = machine.tries_all
         self.gave_way: list[tuple[int, int, int, int]] = []
         # when jobs have left each node, and when those that were preempted may wait again

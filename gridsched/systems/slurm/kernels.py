@@ -92,6 +92,7 @@ HETJOB = np.dtype(
 """A heterogeneous job."""
 
 AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
+NODES = 2
 """What the running jobs of a group may have together."""
 
 LIMIT = np.dtype(
@@ -102,6 +103,7 @@ LIMIT = np.dtype(
         ("way", np.int64),  # RUNNING, SPENT or SAFE: how it is limited
         ("spent", np.float64),  # what was used of it [s]
         ("promised", np.int64),  # what running jobs may still use of it [s]
+        ("held", np.int64),  # row of `Tables.held` if its nodes are limited, else -1
     ]
 )
 """What the running jobs of a group may have, and what they have used."""
@@ -145,6 +147,9 @@ class Tables(NamedTuple):
     limits: Any  # LIMIT[...]
     most: Any  # int64[..., 5]: `AMOUNTS` of each limit
     used: Any  # int64[..., 5]: what the running jobs have of them
+    held: Any  # int64[..., m]: jobs of the groups with limited nodes on each node, which counts once
+    order: Any  # int64[m]: `Room.rank` of each node without marks
+    lines: Any  # int64[m]: line of slurm.conf of each node
     limited: Any  # int64[n, k]: limits of each job, -1 for none, `unchecked` where it only counts
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and record
@@ -421,16 +426,29 @@ def over_count(t: Any, j: int) -> bool:
 @inline
 def over_limit(t: Any, j: int) -> bool:
     """Whether a group of the job has too much running for it to start now, or it asks for too much."""
+    return over_limit_on(t, j, t.running, False)
+
+
+@noinline
+def over_limit_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
+    """The same where its nodes may be known: those that its group has already do not count once more.
+
+    Source: `_get_unique_job_node_cnt` and `acct_policy_get_max_nodes` of slurmctld (acct_policy.c).
+    """
     if BY_WALL <= t.jobs[j]["barred"] <= BY_LIMIT:
         return True
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
         if which < 0:
             continue
-        for what in range(t.amounts.shape[1]):
-            if t.used[which, what] + t.amounts[j, what] > t.most[which, what]:
-                return True
         group = t.limits[which]
+        for what in range(t.amounts.shape[1]):
+            more = t.amounts[j, what]
+            if what == NODES and known and group["held"] >= 0 and more <= t.most[which, what]:
+                for k in range(t.jobs[j]["nodes"]):
+                    more -= t.held[group["held"], nodes[k]] > 0
+            if t.used[which, what] + more > t.most[which, what]:
+                return True
         amount = t.amounts[j, 1 + group["resource"]]
         if group["minutes"] < FOREVER and over_minutes(group, t.jobs[j]["asked"], amount):
             return True
@@ -447,8 +465,8 @@ def has_licences(t: Any, j: int) -> bool:
 
 
 @inline
-def count_for_limits(t: Any, j: int, sign: int) -> None:
-    """Add a job to what its groups have and to the licences in use, or take it off."""
+def count_for_limits(t: Any, j: int, sign: int, has_nodes: bool) -> None:
+    """Add a job, which may have no nodes yet, to what its groups and licences have, or take it off."""
     for k in range(len(t.unused)):
         t.unused[k] -= sign * t.licences[j, k]
     for k in range(t.limited.shape[1]):
@@ -456,9 +474,15 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
         if which == -1:
             continue
         which = which if which >= 0 else unchecked(which)
-        for what in range(t.amounts.shape[1]):
-            t.used[which, what] += sign * t.amounts[j, what]
         group = t.limits[which]
+        for what in range(t.amounts.shape[1]):
+            if what != NODES or group["held"] < 0 or not has_nodes:
+                t.used[which, what] += sign * t.amounts[j, what]
+        if has_nodes and group["held"] >= 0:
+            for k in range(t.jobs[j]["nodes"]):
+                node = t.placed[t.jobs[j]["first"] + k]
+                t.held[group["held"], node] += sign
+                t.used[which, NODES] += sign * (t.held[group["held"], node] == (1 if sign > 0 else 0))
         if group["minutes"] < FOREVER:
             group["promised"] += sign * t.jobs[j]["promised"] * t.amounts[j, 1 + group["resource"]]
 
@@ -496,6 +520,9 @@ def change_places(t: Any, p: Any, row: int) -> int:
         one["partition"], other["partition"] = other["partition"], one["partition"]
         one["kind"], other["kind"] = other["kind"], one["kind"]
         one["processors"], other["processors"] = other["processors"], one["processors"]
+        # where its nodes are whole it has all of their cores
+        one["cores"], other["cores"] = other["cores"], one["cores"]
+        one["memory"], other["memory"] = other["memory"], one["memory"]
         one["counter"], other["counter"] = other["counter"], one["counter"]
         one["priority"], other["priority"] = other["priority"], one["priority"]
         one["whole"], other["whole"] = other["whole"], one["whole"]
@@ -536,7 +563,6 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     r.changes[0] += 1
     job = t.jobs[j]
     t.jobs[j]["promised"] = job["promise"]
-    count_for_limits(t, j, 1)
     t.tasks[job["array"]] += 1
     t.jobs[j]["start"] = now + job["late"]
     expected = now + job["late"] + job["limit"]
@@ -545,6 +571,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
         node = r.chosen[k]
         t.placed[job["first"] + k] = node
         take(t, j, node, 1)
+    count_for_limits(t, j, 1, True)
     place = t.counts[0]
     while place > 0:
         other = t.running[place - 1]
@@ -566,7 +593,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
 def take_off(t: Any, j: int) -> None:
     """Take a job off its nodes."""
     job = t.jobs[j]
-    count_for_limits(t, j, -1)
+    count_for_limits(t, j, -1, True)
     t.tasks[job["array"]] -= 1
     for k in range(job["nodes"]):
         take(t, j, t.placed[job["first"] + k], -1)
@@ -599,12 +626,35 @@ slurmctld sets `sched_weight` before it tries a job (node_scheduler.c), Slurm 22
 
 
 @inline
-def unmark(r: Any, nodes: Any) -> None:
-    """Take the marks off some nodes, before a job is tried on them."""
+def unmark(t: Any, r: Any, j: int, nodes: Any) -> None:
+    """Take the marks off some nodes, before a job is tried on them.
+
+    If nodes of its groups are limited, those that they do not have are heavier by one where they have others
+    of the same line of slurm.conf (`_find_grp_node_bitmap`, `_build_node_list` of node_scheduler.c).
+    """
     if r.ranks[ORDER]:
         for node in range(len(nodes)):
             if nodes[node]:
-                r.rank[ORDER, node] |= NO_MARK
+                r.rank[ORDER, node] = t.order[node]
+        if t.held.shape[0] and not r.ranks[LINEAR]:
+            prefer_own(t, r, j, nodes)
+
+
+@noinline
+def prefer_own(t: Any, r: Any, j: int, nodes: Any) -> None:
+    """Make nodes heavier that the groups of a job do not have, see `unmark`."""
+    own, of_line = r.begin, r.end
+    own[:], of_line[:] = 0, 0
+    for k in range(t.limited.shape[1]):
+        which = t.limited[j, k]
+        if which >= 0 and t.limits[which]["held"] >= 0:
+            for node in range(len(nodes)):
+                own[node] |= t.held[t.limits[which]["held"], node] > 0
+    for node in range(len(nodes)):
+        of_line[t.lines[node]] |= nodes[node] & own[node]
+    for node in range(len(nodes)):
+        if nodes[node] and of_line[t.lines[node]] and not own[node]:
+            r.rank[ORDER, node] += MARK
 
 
 @inline
@@ -778,7 +828,7 @@ def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
     if r.ranks[ORDER] or (r.ranks[LINEAR] and r.ranks[ALONE] > 1):
         unpack(r.bits, r.usable)
-        unmark(r, r.usable)
+        unmark(t, r, j, r.usable)
         mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         choose_lightest(t.free, r, t.jobs[j])
 
@@ -1180,13 +1230,13 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 
 
 @inline
-def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Whether a job can start now on the chosen nodes: nobody has to leave them."""
+def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> int:
+    """Whether a job can start now on the chosen nodes, which nobody has to leave: 1, or -1 for a limit."""
     if r.ranks[LINEAR] and r.ranks[ALONE] > 1:
         unpack(r.wanted, r.fitting)
     try_alone(t, j)
     choose_anew(t, r, j)
-    return True
+    return -1 if over_limit_on(t, j, r.chosen, True) else 1
 
 
 @inline

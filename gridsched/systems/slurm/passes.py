@@ -50,6 +50,7 @@ from gridsched.systems.slurm.kernels import (
     number_pass,
     over_count,
     over_limit,
+    over_limit_on,
     pack,
     past_reservations,
     plan,
@@ -108,7 +109,7 @@ def try_submitted(t: Tables, r: Room, j: int) -> bool:
     try_alone(t, j)
     job = t.jobs[j]
     nodes = t.tried[job["kind"]]
-    unmark(r, nodes)
+    unmark(t, r, j, nodes)
     able = 0
     for node in range(len(nodes)):
         quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
@@ -238,7 +239,7 @@ def main_pass(
             continue
         try_alone(t, j)
         suits, tried = t.suits[t.jobs[j]["kind"]], t.tried[t.jobs[j]["kind"]]
-        unmark(r, tried)
+        unmark(t, r, j, tried)
         for node in range(len(r.usable)):
             r.usable[node] = tried[node] & (1 - r.lost[node])
         if t.counts[1] > 0:
@@ -253,12 +254,12 @@ def main_pass(
             able += suits[node]
         mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
-        if over_limit(t, j) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
+        if enough:
+            choose_lightest(t.free, r, t.jobs[j])
+        if over_limit_on(t, j, r.chosen, enough) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
             if not enough:
                 mark_tested(t, r, j, tried, here)
             continue
-        if enough:
-            choose_lightest(t.free, r, t.jobs[j])
         if enough or who_gives_way.makes_room(t, r, p, j, now):
             j = who_gives_way.change_places(t, p, j)
             start(t, r, j, now)
@@ -326,9 +327,11 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if is_part:
             note_start(t, r, j, begin)
         elif begin <= now:
-            if over_limit(t, j):
+            may = t.jobs[j]["barred"] != BY_ACCOUNT
+            room = who_gives_way.has_room(t, r, p, j, now) if may else -over_limit(t, j)
+            if room < 0:
                 return NEITHER
-            if t.jobs[j]["barred"] != BY_ACCOUNT and who_gives_way.has_room(t, r, p, j, now):
+            if room > 0:
                 j = who_gives_way.change_places(t, p, j)
                 t.jobs[j]["limit"] = limit
                 start(t, r, j, now)
@@ -374,7 +377,7 @@ def no_more_plans(t: Any, r: Any, b: Any, queue: Any, waiting: int, j: int, plan
         left = 0
         for k in range(waiting):
             other = t.jobs[queue[k]]
-            left += other["counter"] == job["counter"] and t.jobs[other["of"]]["start"] < 0
+            left += other["array"] == job["array"] and other["of"] == queue[k] and other["start"] < 0
         if count >= left:
             return True
     return bool(b.throttles and plans > 0 and plans + t.tasks[job["array"]] >= job["most_tasks"])

@@ -34,6 +34,7 @@ from gridsched.systems.slurm.kernels import (
     give,
     mark_free,
     next_on,
+    over_limit_on,
     overlaps,
     suppose_gone,
     suppose_now,
@@ -378,15 +379,18 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 
 
 @noinline
-def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Whether a job can start now on the chosen nodes, those suspended that are to give way.
+def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> int:
+    """Whether a job can start now on the chosen nodes (1), those suspended that are to give way.
 
-    If they are killed instead, it cannot yet, and its nodes stay the chosen ones.
+    If they are killed instead, it cannot yet (0), and its nodes stay the chosen ones; -1 for a limit.
     """
     try_alone(t, j)
     if p.counts[TAKES] == 0:
         choose_anew(t, r, j)
-        return True
+    if over_limit_on(t, j, r.chosen, True):
+        return -1
+    if p.counts[TAKES] == 0:
+        return 1
     nodes = t.jobs[j]["nodes"]
     for k in range(nodes):
         p.chosen[k] = r.chosen[k]
@@ -395,4 +399,4 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     if not can_start:
         for k in range(nodes):
             r.chosen[k] = p.chosen[k]
-    return bool(can_start)
+    return int(can_start)

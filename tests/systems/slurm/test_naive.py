@@ -32,6 +32,10 @@ BARRED = ("", "time", "quality", "account", "wall", "resources", "memory")
 """What keeps jobs from starting, as `kernels.BY_TIME` and the following number it."""
 
 
+_LIMITED = (("jobs", 1, 3), ("cores", 4, 16), ("nodes", 1, 5))
+"""What groups are limited to, and between what."""
+
+
 def some_of(rng: np.random.Generator, count: int, part: float) -> set[int]:
     """Each of so many nodes with a probability."""
     return set(np.flatnonzero(rng.random(count) < part).tolist())
@@ -59,8 +63,8 @@ def draw(
         if rng.random() < 0.4:
             partitions.append(some_of(rng, count, 0.5) | {0})
     limits = [
-        naive.Limit(jobs=number(1, 3)) if rng.random() < 0.5 else naive.Limit(cores=number(4, 16))
-        for _ in range(number(0, 2))
+        naive.Limit()._replace(**{what: number(low, high)})
+        for what, low, high in (_LIMITED[k] for k in rng.integers(0, 3, number(0, 2)))
     ]
     jobs = []
     for _ in range(number(4, 24)):
@@ -222,6 +226,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     for k, limit in enumerate(cluster.limits):
         limits[k]["jobs"] = min(limit.jobs, FOREVER)
         limits[k]["processors"] = min(limit.cores, FOREVER)
+        limits[k]["nodes"] = min(limit.nodes, FOREVER)
         limits[k]["minutes"] = min(limit.minutes, FOREVER)
         limits[k]["resource"] = kernels.RESOURCES.index(limit.resource)
         limits[k]["way"], limits[k]["spent"] = ways[limit.way], limit.before
