@@ -233,10 +233,6 @@ class Controller:
         """
         for now, kind, *most in passes:
             self.advance(now)
-            for j in range(len(self.jobs)):
-                if self.jobs[j].submit < now and j not in self.seen:
-                    self.seen.add(j)
-                    self.submit(j, now)
             self.killing = set()
             if kind == 1:
                 self.backfill(now, *most)
@@ -308,6 +304,8 @@ class Controller:
             moments = [(time, 0) for time in self.calculations[:1] if time <= now]
             moments += [(time, 1) for time in ends.values() if time < now]
             moments += [(failure.begin, 2) for failure in self.failures[:1] if failure.begin < now]
+            comes = len(self.seen)
+            moments += [(job.submit, 3) for job in self.jobs[comes : comes + 1] if job.submit < now]
             if not moments:
                 return
             moment, kind = min(moments)
@@ -316,9 +314,12 @@ class Controller:
             elif kind == 1:
                 self.ended.add(min(j for j in awake if ends[j] == moment))
                 self.wake(moment)
-            else:
+            elif kind == 2:
                 self.fail(self.failures.pop(0))
                 self.wake(moment)
+            else:
+                self.seen.add(comes)
+                self.submit(comes, int(moment) + 1)
 
     def fail(self, failure: Outage) -> None:
         """Kill the jobs that run on a node; they wait again."""
@@ -1103,11 +1104,28 @@ class Controller:
                     chain = chain + 1 if last == job.array else 1
                     last = job.array
             if j in self.started:
+                stretches = self.keep_running(j, now, stretches)
                 if job.array >= 0:
                     moved[job.array] = p
                 self.count += 1
                 if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return
+
+    def keep_running(
+        self, j: int, now: int, stretches: list[tuple[int, int, set[int]]]
+    ) -> list[tuple[int, int, set[int]]]:
+        """Stretches without the nodes of a job that started and shares none of them, until it has to end."""
+        cluster = self.cluster
+        gives_way = cluster.rules is not None and cluster.rules.way[self.row[j]] != "keep"
+        size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
+        if cluster.linear or gives_way or not self.whole(j) or self.made >= size:
+            return stretches
+        first = stretches[0][0]
+        last = max(
+            (now + self.span[j]) // cluster.resolution * cluster.resolution, first + cluster.resolution
+        )
+        self.made += cuts(stretches, first, last)
+        return planned(stretches, self.started[j].nodes, first, last)
 
     def test(
         self, j: int, now: int, stretches: list[tuple[int, int, set[int]]]

@@ -1001,7 +1001,8 @@ def first_tasks(jobs: RecordArray) -> Integers:
     arrays, of = jobs["array"], jobs["of"].astype(np.int64)
     first = np.full(int(arrays.max(initial=-1)) + 1, len(jobs))
     np.minimum.at(first, arrays[arrays >= 0], of[arrays >= 0])
-    return np.where(arrays >= 0, first[arrays], of) if len(first) else of
+    found: Integers = np.where(arrays >= 0, first[arrays], of) if len(first) else of
+    return found
 
 
 def amounts_of(jobs: RecordArray) -> Integers:

@@ -1288,10 +1288,7 @@ def split(s: Any, moment: int) -> None:
 
 @noinline
 def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
-    """Plan a job on the wanted nodes; whether there was room to keep the plan.
-
-    One pair of neighbouring stretches that it touches, with the same nodes, becomes one.
-    """
+    """Plan a job on the wanted nodes; whether there was room to keep the plan."""
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
     t.jobs[job["of"]]["planned"] = r.passes[0]
@@ -1299,6 +1296,40 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
         t.placed[job["first"] + i] = r.chosen[i]
     if s.count[1] >= b.most_stretches:
         return False
+    reserve(s, r, begin, end)
+    return True
+
+
+@noinline
+def keep_running(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> None:
+    """Keep plans off the chosen nodes of a job that starts and has them to itself, until its time limit.
+
+    Source: `_bf_reserve_running` of sched/backfill; select/linear does not note that nodes are whole.
+    """
+    if t.jobs[j]["whole"] and not r.ranks[LINEAR] and s.count[1] < b.most_stretches:
+        note_wanted(t, r, j)
+        begin = s.begin[s.order[0]]
+        end = (now + t.jobs[j]["limit"]) // b.resolution * b.resolution
+        reserve(s, r, begin, max(end, begin + b.resolution))
+
+
+@inline
+def note_wanted(t: Any, r: Any, j: int) -> None:
+    """Note the bits of the nodes that are chosen for a job."""
+    r.wanted[:] = 0
+    for i in range(t.jobs[j]["nodes"]):
+        r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
+
+
+@inline
+def is_never_preempted(p: Any, j: int) -> bool:
+    """Whether no job makes a running one give way: none does."""
+    return True
+
+
+@noinline
+def reserve(s: Any, r: Any, begin: int, end: int) -> None:
+    """Take the wanted nodes off stretches; one pair of neighbours with the same nodes becomes one."""
     begin = max(begin, s.begin[s.order[0]])
     split(s, begin)
     split(s, end)
@@ -1324,4 +1355,3 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
             s.count[0] -= 1
             s.order[s.count[0]] = following
             break
-    return True

@@ -23,7 +23,6 @@ from gridsched.systems.slurm.components import (
     would_wait_for_each_other,
 )
 from gridsched.systems.slurm.kernels import (
-    BITS,
     BY_ACCOUNT,
     BY_MEMORY,
     BY_QUALITY,
@@ -43,9 +42,11 @@ from gridsched.systems.slurm.kernels import (
     fitting_nodes,
     has_licences,
     keep_off,
+    keep_running,
     mark,
     mark_free,
     next_try,
+    note_wanted,
     number_of_both,
     number_pass,
     over_count,
@@ -335,6 +336,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
                 j = who_gives_way.change_places(t, p, j)
                 t.jobs[j]["limit"] = limit
                 start(t, r, j, now)
+                if who_gives_way.is_never_preempted(p, j):
+                    keep_running(t, s, r, b, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
         if no_plan and (begin > now or again):
@@ -348,9 +351,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
-        r.wanted[:] = 0
-        for i in range(t.jobs[j]["nodes"]):
-            r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
+        note_wanted(t, r, j)
         if begin > now and clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue

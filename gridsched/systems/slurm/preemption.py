@@ -54,6 +54,12 @@ def is_elsewhere(t: Any, r: Any, p: Any, j: int) -> bool:
 
 
 @inline
+def is_never_preempted(p: Any, j: int) -> bool:
+    """Whether no job makes a running one give way."""
+    return bool(p.way[j] == KEPT)
+
+
+@inline
 def change_places(t: Any, p: Any, row: int) -> int:
     """Let a job have the partition of one of its rows, and the row that of the job; which job it is."""
     job = kernels.change_places(t, p, row)

@@ -341,7 +341,8 @@ def _job_of(
         cores=int(asked.get("cpus_per_task") or 0),
         memory=int(asked.get("mem_mb") or 0),
         gpus=int(asked.get("gpus") or 0),
-        limit=60 * int(row["time_limit_min"]),
+        # backfilling starts a job that names a shortest limit with that one
+        limit=60 * int((asked.get("time_min") and asked.get("time_limit_min")) or row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
         start=first,
         end=end,
