@@ -188,6 +188,8 @@ class Controller:
         self.first = dict(self.row)
         # how long each has to run, where the last pass looked at it or it runs
         self.span = {j: job.limit for j, job in enumerate(jobs)}
+        # the limits that jobs have while they wait
+        self.limit = dict(self.span)
         self.tests_made = 0
         self.killing: set[int] = set()
         self.planned: set[int] = set()
@@ -483,6 +485,10 @@ class Controller:
     def most_tasks(self, j: int) -> float:
         """Tasks of the array of a job that may run at once."""
         return self.cluster.array_limits.get(self.jobs[j].array, float("inf"))
+
+    def tasks_left(self, array: int, now: int) -> set[int]:
+        """Tasks of an array that wait."""
+        return {self.rows[row][0] for row in self.waiting(now) if self.jobs[self.rows[row][0]].array == array}
 
     def tasks(self, j: int, now: int) -> int:
         """Tasks of the array of a job that run."""
@@ -861,7 +867,7 @@ class Controller:
             if self.is_elsewhere(j, now) or self.jobs[j].barred == "time":
                 continue
             self.look_at(row)
-            self.span[j] = self.jobs[j].limit
+            self.span[j] = self.limit[j]
             p, array = self.partition(j), self.jobs[j].array
             if self.jobs[j].hetjob >= 0:
                 closed.add(p)
@@ -1048,6 +1054,7 @@ class Controller:
         of_array: dict[tuple[int, int], int] = {}
         moved: dict[int, int] = {}
         last, chain = -1, 0
+        cut, whole = -1, 0
         rejected: set[tuple[int, int]] = set()
         self.tests_made = self.before = 0
         queue = self.waiting(now)
@@ -1093,6 +1100,11 @@ class Controller:
             of_partition[p] = of_partition.get(p, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
             before = stretches
+            if cut >= 0 and cut == job.array and self.has_licences(j, now):
+                # the task behind one that started with the shortest limit is tested with its own
+                self.limit |= dict.fromkeys(self.tasks_left(cut, now), whole)
+                cut = -1
+            limit = self.limit[j]
             stretches = self.test(j, now, stretches) if self.has_licences(j, now) else stretches
             if self.full:
                 return
@@ -1107,6 +1119,9 @@ class Controller:
                 stretches = self.keep_running(j, now, stretches)
                 if job.array >= 0:
                     moved[job.array] = p
+                    if (job.least or job.limit) < limit:
+                        self.limit |= dict.fromkeys(self.tasks_left(job.array, now), job.least or job.limit)
+                        cut, whole = job.array, limit
                 self.count += 1
                 if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return

@@ -384,6 +384,19 @@ def no_more_plans(t: Any, r: Any, b: Any, queue: Any, waiting: int, j: int, plan
     return bool(b.throttles and plans > 0 and plans + t.tasks[job["array"]] >= job["most_tasks"])
 
 
+@inline
+def limit_tasks(t: Any, queue: Any, waiting: int, array: int, limit: int) -> None:
+    """Give the tasks of an array that still wait a time limit.
+
+    When backfilling starts one with its shortest limit, the record of the others is a copy of it; they have
+    their own limit again once the next of them has been tested (`job_array_split`, `_attempt_backfill`).
+    """
+    for k in range(waiting):
+        other = t.jobs[queue[k]]
+        if other["array"] == array and t.jobs[other["of"]]["start"] < 0:
+            other["limit"] = limit
+
+
 @jit
 def backfill_pass(
     t: Tables,
@@ -445,6 +458,7 @@ def backfill_pass(
             begin_pass(t, r)
     partitions = t.reach.shape[0]
     count, before = 0, s.count[TRIES]
+    cut, whole_limit = -1, 0  # an array of which the tasks have their shortest limit, and the other one
     for k in range(s.count[NEXT], waiting):
         if b.most_tests and s.count[TRIES] >= b.most_tests:
             break
@@ -470,6 +484,10 @@ def backfill_pass(
             continue
         count_test(r, own, 1)
         count_test(r, u, 1)
+        if cut >= 0 and cut == array and has_licences(t, j):
+            limit_tasks(t, queue, waiting, array, whole_limit)
+            cut = -1
+        limit = t.jobs[j]["limit"]
         done = test_job(t, s, r, b, p, j, now)
         if done == FULL:
             break
@@ -482,6 +500,9 @@ def backfill_pass(
         if done == STARTED:
             if tasks >= 0:
                 r.moved[0, array], r.moved[1, array] = r.passes[0], own
+                if t.jobs[j]["least"] < limit:
+                    limit_tasks(t, queue, waiting, array, t.jobs[j]["least"])
+                    cut, whole_limit = array, limit
             started[count] = t.jobs[j]["of"]
             count += 1
             s.count[STARTS] += 1
