@@ -90,6 +90,8 @@ class Limit(NamedTuple):
 
     jobs: float = float("inf")
     cores: float = float("inf")
+    # different ones that its jobs have
+    nodes: float = float("inf")
     minutes: float = float("inf")
     resource: str = "processors"
     way: str = "running"
@@ -131,6 +133,9 @@ class Cluster:
     licences: tuple[int, ...] = ()
     one_plan: bool = False
     throttles: bool = False
+    # partitions whose jobs have whole nodes, and whether a submitted job is tried in all of its partitions
+    exclusive: list[bool] = field(default_factory=list)
+    tries_all: bool = False
     # groups for which jobs count that run in each partition, and what its jobs have more of priority
     groups: list[tuple[int, ...]] = field(default_factory=list)
     bonus: list[float] = field(default_factory=list)
@@ -167,6 +172,12 @@ class Controller:
         self.cut_short: list[tuple[int, int, int]] = []
         self.calculations = list(cluster.calculations)
         self.marks: dict[int, int] = dict.fromkeys(range(len(cluster.nodes)), 0)
+        # nodes that are heavier by one, since the groups of the job that was tried last there lack them
+        self.heavier: set[int] = set()
+        # jobs, or arrays, that were tried in an exclusive partition
+        self.stay_alone: set[tuple[str, int]] = set()
+        # those that have whole nodes since then
+        self.given_alone: set[int] = set()
         self.seen: set[int] = set()
         # passes that changed what the controller notes of jobs
         self.noted: list[int] = []
@@ -177,6 +188,8 @@ class Controller:
         self.first = dict(self.row)
         # how long each has to run, where the last pass looked at it or it runs
         self.span = {j: job.limit for j, job in enumerate(jobs)}
+        # the limits that jobs have while they wait
+        self.limit = dict(self.span)
         self.tests_made = 0
         self.killing: set[int] = set()
         self.planned: set[int] = set()
@@ -222,14 +235,6 @@ class Controller:
         """
         for now, kind, *most in passes:
             self.advance(now)
-            for j in range(len(self.jobs)):
-                if self.jobs[j].submit < now and j not in self.seen:
-                    self.seen.add(j)
-                    for row, (k, _) in enumerate(self.rows):
-                        if k == j:
-                            self.look_at(row)
-                            self.unmark(self.cluster.partitions[self.partition(j)])
-                            self.mark(j, self.suits(j))
             self.killing = set()
             if kind == 1:
                 self.backfill(now, *most)
@@ -237,6 +242,61 @@ class Controller:
                 self.main(now, self.cluster.depth + 1 if kind == 2 else 0)
             self.wake(now)
         return self.started
+
+    def submit(self, j: int, now: int) -> None:
+        """Try a job in the first of its partitions where it could run, or in all of them, on empty nodes."""
+        rows = [row for row, (k, _) in enumerate(self.rows) if k == j]
+        for row in sorted(rows, key=lambda row: -self.cluster.tiers[self.rows[row][1]]):
+            if self.jobs[j].barred:
+                continue
+            self.look_at(row)
+            if not self.over_count(j, now):
+                self.try_alone(j)
+                nodes = self.tried_on(j)
+                self.unmark(j, nodes, now)
+                there = self.not_alone(j, nodes & self.up(now), now)
+                enough = len(there & self.suits(j)) >= self.jobs[j].nodes
+                self.mark_empty(j, there if enough else nodes)
+            if not self.cluster.tries_all:
+                return
+
+    def not_alone(self, j: int, nodes: set[int], now: int) -> set[int]:
+        """Nodes where no job has everything; for a job of whole nodes those where none runs."""
+        found = set(nodes)
+        for k in self.running(now):
+            if self.whole(k) or self.whole(j):
+                found -= set(self.started[k].nodes)
+        return found
+
+    def details(self, j: int) -> tuple[str, int]:
+        """What the tasks of an array have in common."""
+        return ("array", self.jobs[j].array) if self.jobs[j].array >= 0 else ("job", j)
+
+    def is_exclusive(self, j: int) -> bool:
+        """Whether the partition in which a job is looked at gives whole nodes."""
+        return bool(self.cluster.exclusive) and self.cluster.exclusive[self.partition(j)]
+
+    def everywhere(self, j: int) -> bool:
+        """Whether a job has whole nodes in each of its partitions."""
+        return self.jobs[j].whole or (j in self.given_alone if j in self.started else self.tried_alone(j))
+
+    def tried_alone(self, j: int) -> bool:
+        """Whether a job was tried in an exclusive partition."""
+        return self.details(j) in self.stay_alone
+
+    def whole(self, j: int) -> bool:
+        """Whether a job has, or would get, whole nodes."""
+        return self.everywhere(j) or (j not in self.started and self.is_exclusive(j))
+
+    def try_alone(self, j: int) -> None:
+        """Note that a job is tried in its partition."""
+        if self.is_exclusive(j) and not self.jobs[j].whole:
+            self.stay_alone.add(self.details(j))
+
+    def pick_alone(self, j: int, usable: set[int], on: list[int]) -> list[int] | None:
+        """Nodes of a job that is tried in its partition."""
+        self.try_alone(j)
+        return self.pick(j, usable, on)
 
     def advance(self, now: int) -> None:
         """Let all happen before an instant; what was used is counted until then, and then jobs end first."""
@@ -246,6 +306,8 @@ class Controller:
             moments = [(time, 0) for time in self.calculations[:1] if time <= now]
             moments += [(time, 1) for time in ends.values() if time < now]
             moments += [(failure.begin, 2) for failure in self.failures[:1] if failure.begin < now]
+            comes = len(self.seen)
+            moments += [(job.submit, 3) for job in self.jobs[comes : comes + 1] if job.submit < now]
             if not moments:
                 return
             moment, kind = min(moments)
@@ -254,9 +316,12 @@ class Controller:
             elif kind == 1:
                 self.ended.add(min(j for j in awake if ends[j] == moment))
                 self.wake(moment)
-            else:
+            elif kind == 2:
                 self.fail(self.failures.pop(0))
                 self.wake(moment)
+            else:
+                self.seen.add(comes)
+                self.submit(comes, int(moment) + 1)
 
     def fail(self, failure: Outage) -> None:
         """Kill the jobs that run on a node; they wait again."""
@@ -391,8 +456,12 @@ class Controller:
         members = {g: sum(g in self.groups(k) for k in self.running(now)) for g in self.groups(j)}
         return any(count + 1 > limits[group].jobs for group, count in members.items())
 
-    def over_limit(self, j: int, now: int) -> bool:
-        """Whether it or a group of the job has too much running."""
+    def nodes_of(self, group: int, now: int) -> set[int]:
+        """Nodes that the jobs of a group have."""
+        return {node for k in self.running(now) if group in self.groups(k) for node in self.started[k].nodes}
+
+    def over_limit(self, j: int, now: int, where: list[int] | None = None) -> bool:
+        """Whether it or a group of the job has too much running; it may be known which nodes it would get."""
         if self.over_count(j, now) or self.jobs[j].barred == "resources":
             return True
         for group in self.groups(j):
@@ -400,6 +469,14 @@ class Controller:
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
             limit = self.cluster.limits[group]
             if len(members) + 1 > limit.jobs or cores > limit.cores:
+                return True
+            own = self.nodes_of(group, now)
+            need = self.jobs[j].nodes
+            more = len(set(where) - own) if where is not None else need
+            # components of which it is seen whether they could start have no nodes yet
+            without = [k for k in self.running(now) if group in self.groups(k) and not self.started[k].nodes]
+            used = len(own) + sum(self.jobs[k].nodes for k in without)
+            if need > limit.nodes or used + more > limit.nodes:
                 return True
             if self.over_minutes(j, group, now):
                 return True
@@ -409,6 +486,10 @@ class Controller:
         """Tasks of the array of a job that may run at once."""
         return self.cluster.array_limits.get(self.jobs[j].array, float("inf"))
 
+    def tasks_left(self, array: int, now: int) -> set[int]:
+        """Tasks of an array that wait."""
+        return {self.rows[row][0] for row in self.waiting(now) if self.jobs[self.rows[row][0]].array == array}
+
     def tasks(self, j: int, now: int) -> int:
         """Tasks of the array of a job that run."""
         array = self.jobs[j].array
@@ -417,7 +498,7 @@ class Controller:
     def left(self, node: int, on: list[int]) -> Node | None:
         """What a node has left beside some running jobs; None if one of them has it to itself."""
         those = [k for k in on if node in self.started[k].nodes]
-        if any(self.jobs[k].whole and k not in self.ghosts for k in those):
+        if any(self.whole(k) and k not in self.ghosts for k in those):
             return None
         return self.beside(node, on)
 
@@ -435,7 +516,7 @@ class Controller:
     def fits(self, j: int, node: int, on: list[int]) -> bool:
         """Whether a part of a job fits on a node beside some running jobs."""
         job = self.jobs[j]
-        if job.whole and any(node in self.started[k].nodes for k in on if k not in self.ghosts):
+        if self.whole(j) and any(node in self.started[k].nodes for k in on if k not in self.ghosts):
             return False
         left = self.left(node, on)
         return (
@@ -450,14 +531,44 @@ class Controller:
         there = {node for node in self.cluster.partitions[self.partition(j)] if self.fits(j, node, [])}
         return there & self.cluster.featured[self.jobs[j].features] if self.cluster.featured else there
 
-    def unmark(self, nodes: set[int]) -> None:
-        """Forget which jobs with GPUs were tried on some nodes."""
+    def tried_on(self, j: int) -> set[int]:
+        """Nodes on which a job is tried: those that suit it, or would if they had the GPUs."""
+        if self.cluster.linear:
+            return self.suits(j)
+        job, found = self.jobs[j], set(self.cluster.partitions[self.partition(j)])
+        if self.cluster.featured:
+            found &= self.cluster.featured[job.features]
+        kinds = self.cluster.nodes
+        return {n for n in found if kinds[n].cores >= job.cores and kinds[n].memory >= job.memory}
+
+    def unmark(self, j: int, nodes: set[int], now: int) -> None:
+        """Forget which jobs with GPUs were tried on nodes, and prefer those that the groups of a job have."""
         self.marks |= dict.fromkeys(nodes, 0)
+        self.heavier -= nodes
+        held = [g for g in self.groups(j) if self.cluster.limits[g].nodes < float("inf")]
+        own = {node for group in held for node in self.nodes_of(group, now)}
+        lines = {self.cluster.nodes[node].line for node in nodes & own}
+        self.heavier |= {node for node in nodes - own if self.cluster.nodes[node].line in lines}
 
     def mark(self, j: int, nodes: set[int]) -> None:
         """Note that a job with GPUs was tried on some nodes, which makes them lighter."""
-        if self.jobs[j].gpus and not self.jobs[j].whole:
-            self.marks |= dict.fromkeys(nodes, -self.jobs[j].gpus)
+        gpus = self.jobs[j].gpus
+        if gpus:
+            kinds = self.cluster.nodes
+            self.marks |= {node: -(kinds[node].gpus if self.everywhere(j) else gpus) for node in nodes}
+
+    def mark_empty(self, j: int, nodes: set[int]) -> None:
+        """The same for nodes where it was tried as if nothing else ran."""
+        self.mark(j, {node for node in nodes if self.cluster.nodes[node].gpus >= self.jobs[j].gpus})
+
+    def mark_tested(self, j: int, there: set[int], here: set[int], now: int) -> None:
+        """The same for a job that could not start: in service, or anywhere if too few nodes are left."""
+        need = self.jobs[j].nodes
+        available = len(self.not_alone(j, there, now)) >= need
+        if available:
+            self.mark_empty(j, here)
+        if not available or len(here & self.suits(j)) < need:
+            self.mark_empty(j, self.tried_on(j))
 
     def has_licences(self, j: int, now: int) -> bool:
         """Whether there are licences for a job."""
@@ -466,6 +577,9 @@ class Controller:
 
     def start(self, j: int, now: int, by: int, nodes: list[int]) -> None:
         """Start a job."""
+        self.given_alone -= {j}
+        if self.whole(j):
+            self.given_alone.add(j)
         self.started[j] = Started(now, by, nodes)
         self.first[j] = self.row[j]
         if self.jobs[j].array >= 0 and j not in self.split:
@@ -493,10 +607,11 @@ class Controller:
             awake = [k for k in self.running(now) if k not in self.asleep]
             free = True
             for node in self.started[j].nodes:
-                others = [self.jobs[k] for k in awake if node in self.started[k].nodes]
+                there = [k for k in awake if node in self.started[k].nodes]
+                others = [self.jobs[k] for k in there]
                 taken = sum(job.cores for job in others)
-                free &= not others if self.jobs[j].whole else not any(job.whole for job in others)
-                free &= self.jobs[j].whole or taken + self.jobs[j].cores <= self.cluster.nodes[node].cores
+                free &= not others if self.whole(j) else not any(self.whole(k) for k in there)
+                free &= self.whole(j) or taken + self.jobs[j].cores <= self.cluster.nodes[node].cores
             if free:
                 self.slept[j] += now - self.asleep.pop(j)
 
@@ -620,7 +735,7 @@ class Controller:
                 if k not in still:
                     continue
                 free = self.cluster.nodes[node].cores - sum(self.jobs[o].cores for o in still)
-                if free >= job.cores and (not job.whole or not still) and not self.jobs[k].whole:
+                if free >= job.cores and (not self.whole(j) or not still) and not self.whole(k):
                     continue
                 still.remove(k)
                 fallen.append(k)
@@ -661,8 +776,10 @@ class Controller:
     def pick_now(self, j: int, usable: set[int], on: list[int]) -> list[int] | None:
         """The same for a job that starts: of the lightest groups of nodes that are enough."""
         job, nodes = self.jobs[j], self.cluster.nodes
+        if not self.cluster.linear:
+            return self.pick(j, usable, on)
         fitting = self.tried(j, usable, on)
-        groups = {node: (nodes[node].weight, nodes[node].line if job.whole else 0) for node in fitting}
+        groups = {node: (nodes[node].weight, nodes[node].line) for node in fitting}
         for group in sorted(set(groups.values())):
             lightest = {node for node in fitting if groups[node] <= group}
             if len(lightest) >= job.nodes:
@@ -673,7 +790,16 @@ class Controller:
         """Usable nodes where a part of a job fits; it leaves marks where it has memory and GPUs."""
         job = self.jobs[j]
         lefts = {node: self.beside(node, on) for node in usable}
-        self.mark(j, {n for n, left in lefts.items() if left.memory >= job.memory and left.gpus >= job.gpus})
+        marked = set()
+        for node, left in lefts.items():
+            others = [k for k in on if node in self.started[k].nodes and k not in self.ghosts]
+            alone = any(map(self.whole, others)) or (
+                self.is_exclusive(j) and not self.everywhere(j) and others
+            )
+            least = self.cluster.nodes[node].gpus if self.everywhere(j) else 0
+            if left.memory >= job.memory and left.gpus >= max(job.gpus, least) and not alone:
+                marked.add(node)
+        self.mark(j, marked)
         return {node for node in usable if self.fits(j, node, on)}
 
     def best(self, j: int, fitting: set[int], on: list[int]) -> list[int]:
@@ -681,7 +807,8 @@ class Controller:
         job = self.jobs[j]
 
         def order(node: int) -> tuple[int, int]:
-            return (0, 0) if self.cluster.linear else (self.cluster.nodes[node].weight, self.marks[node])
+            weight = self.cluster.nodes[node].weight + (node in self.heavier)
+            return (0, 0) if self.cluster.linear else (weight, self.marks[node])
 
         runs: list[list[int]] = []
         for node in sorted(fitting):
@@ -706,6 +833,15 @@ class Controller:
             light = [run for run in runs if order(run[0]) == min(order(each[0]) for each in runs)]
             enough = [run for run in light if len(run) >= need]
             best = min(enough, key=worth) if enough else max(light, key=worth)
+            if not self.cluster.linear:
+                # one that is too short, but worth more than the best before it, takes its place
+                best = light[0]
+                for run in light[1:]:
+                    if len(run) < need:
+                        better = worth(run) > worth(best)
+                    else:
+                        better = len(best) < need or worth(run) < worth(best)
+                    best = run if better else best
             if need == 1 and not self.cluster.linear and not job.gpus:
                 chosen.append(min(best, key=free))
             else:
@@ -731,7 +867,7 @@ class Controller:
             if self.is_elsewhere(j, now) or self.jobs[j].barred == "time":
                 continue
             self.look_at(row)
-            self.span[j] = self.jobs[j].limit
+            self.span[j] = self.limit[j]
             p, array = self.partition(j), self.jobs[j].array
             if self.jobs[j].hetjob >= 0:
                 closed.add(p)
@@ -761,22 +897,24 @@ class Controller:
                 continue
             if self.jobs[j].barred in ("quality", "account") or not self.has_licences(j, now):
                 continue
-            self.unmark(cluster.partitions[p])
+            self.try_alone(j)
+            self.unmark(j, self.tried_on(j), now)
             if self.of_all(j, now, now):
                 continue
-            there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now) - self.leaving
+            here = (self.tried_on(j) & self.up(now)) - lost - self.reserved(j, now, now)
+            there = here - self.leaving
             nodes = self.pick_now(j, there, self.running(now))
-            if self.over_limit(j, now) or (self.jobs[j].barred == "memory" and nodes is None):
+            if self.over_limit(j, now, nodes) or (self.jobs[j].barred == "memory" and nodes is None):
                 if nodes is None:
-                    self.mark(j, self.suits(j))
+                    self.mark_tested(j, there, here, now)
                 continue
             if nodes is None:
                 nodes = self.make_room(j, there, now)
             if nodes is None:
-                self.mark(j, self.suits(j))
-                there |= (self.suits(j) & self.leaving) - lost - self.reserved(j, now, now)
+                self.mark_tested(j, there, here, now)
                 need = self.jobs[j].nodes
-                waits = len(self.suits(j)) >= need and (len(there) >= need or self.busy(j, there, now))
+                in_service = len(here & self.suits(j))
+                waits = len(self.suits(j)) >= need and (in_service >= need or self.busy(j, here, now))
                 if waits and self.gets_plan(j, now):
                     closed.add(p)
                     lost |= cluster.partitions[p]
@@ -787,8 +925,8 @@ class Controller:
 
     def busy(self, j: int, there: set[int], now: int) -> bool:
         """Whether a job has some of the nodes, alone if this one would share them, or is leaving them."""
-        alone = self.jobs[j].whole or self.cluster.linear
-        own = [self.started[k].nodes for k in self.running(now) if alone or self.jobs[k].whole]
+        alone = self.whole(j) or self.cluster.linear
+        own = [self.started[k].nodes for k in self.running(now) if alone or self.whole(k)]
         return bool(there & self.leaving) or any(there & set(nodes) for nodes in own)
 
     def gets_plan(self, j: int, now: int) -> bool:
@@ -862,10 +1000,13 @@ class Controller:
         for k, row in known.items():
             self.look_at(row)
             self.span[k] = self.jobs[k].limit
-            there = self.suits(k) & self.up(now) - taken - self.leaving - self.reserved(k, now, now)
-            self_fits = self.has_licences(k, now) and not self.of_all(k, now, now)
+            self_fits = self.has_licences(k, now)
             if self_fits:
-                self.unmark(self.cluster.partitions[self.partition(k)])
+                self.try_alone(k)
+            self_fits = self_fits and not self.of_all(k, now, now)
+            there = self.tried_on(k) & self.up(now) - taken - self.leaving - self.reserved(k, now, now)
+            if self_fits:
+                self.unmark(k, self.tried_on(k), now)
             nodes = self.pick_now(k, there, self.running(now)) if self_fits else None
             if nodes is None:
                 for each in done:
@@ -912,6 +1053,8 @@ class Controller:
         of_partition: dict[int, int] = {}
         of_array: dict[tuple[int, int], int] = {}
         moved: dict[int, int] = {}
+        last, chain = -1, 0
+        cut, whole = -1, 0
         rejected: set[tuple[int, int]] = set()
         self.tests_made = self.before = 0
         queue = self.waiting(now)
@@ -946,13 +1089,22 @@ class Controller:
             if (job.array, p) in rejected or moved.get(job.array, p) != p:
                 continue
             planned = of_array.get((job.array, p), 0)
-            if planned >= cluster.plans_of_array:
+            if planned and max(planned, chain) >= cluster.plans_of_array:
                 continue
+            if planned < chain and planned and last == job.array:
+                mates = [k for k in still if self.jobs[self.rows[k][0]].array == job.array]
+                if chain >= len({self.rows[k][0] for k in mates} - set(self.started)):
+                    continue
             if cluster.throttles and planned and planned + self.tasks(j, now) >= self.most_tasks(j):
                 continue
             of_partition[p] = of_partition.get(p, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
             before = stretches
+            if cut >= 0 and cut == job.array and self.has_licences(j, now):
+                # the task behind one that started with the shortest limit is tested with its own
+                self.limit |= dict.fromkeys(self.tasks_left(cut, now), whole)
+                cut = -1
+            limit = self.limit[j]
             stretches = self.test(j, now, stretches) if self.has_licences(j, now) else stretches
             if self.full:
                 return
@@ -961,12 +1113,34 @@ class Controller:
                     rejected.add((job.array, p))
                 else:
                     of_array[job.array, p] = planned + 1
+                    chain = chain + 1 if last == job.array else 1
+                    last = job.array
             if j in self.started:
+                stretches = self.keep_running(j, now, stretches)
                 if job.array >= 0:
                     moved[job.array] = p
+                    if (job.least or job.limit) < limit:
+                        self.limit |= dict.fromkeys(self.tasks_left(job.array, now), job.least or job.limit)
+                        cut, whole = job.array, limit
                 self.count += 1
                 if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return
+
+    def keep_running(
+        self, j: int, now: int, stretches: list[tuple[int, int, set[int]]]
+    ) -> list[tuple[int, int, set[int]]]:
+        """Stretches without the nodes of a job that started and shares none of them, until it has to end."""
+        cluster = self.cluster
+        gives_way = cluster.rules is not None and cluster.rules.way[self.row[j]] != "keep"
+        size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
+        if cluster.linear or gives_way or not self.whole(j) or self.made >= size:
+            return stretches
+        first = stretches[0][0]
+        last = max(
+            (now + self.span[j]) // cluster.resolution * cluster.resolution, first + cluster.resolution
+        )
+        self.made += cuts(stretches, first, last)
+        return planned(stretches, self.started[j].nodes, first, last)
 
     def test(
         self, j: int, now: int, stretches: list[tuple[int, int, set[int]]]
@@ -1000,15 +1174,19 @@ class Controller:
             if job.hetjob >= 0:
                 self.learn(self.row[j], begin)
             elif begin <= now:
-                if self.over_limit(j, now):
-                    return stretches
                 if job.barred == "account":
+                    if self.over_limit(j, now):
+                        return stretches
                     at_once = None
-                elif self.pick(j, usable, self.running(now)) is not None:
-                    self.unmark(usable)
+                elif self.pick_alone(j, usable, self.running(now)) is not None:
+                    self.unmark(j, usable, now)
                     lightest = self.pick_now(j, usable, self.running(now))
                     assert lightest is not None
+                    if self.over_limit(j, now, lightest):
+                        return stretches
                     self.start(j, now, 1, lightest)
+                    return stretches
+                elif self.over_limit(j, now, nodes):
                     return stretches
                 else:
                     at_once = self.make_room(j, usable, now)
@@ -1066,7 +1244,7 @@ class Controller:
             reopened = -(-min(end for end in known if end >= moment) // unit) * unit + 1
             if reopened < now + self.cluster.window and (later is None or reopened < later):
                 later = reopened
-        return usable & self.suits(j), later
+        return usable & self.tried_on(j), later
 
     def earliest(self, j: int, usable: set[int], now: int, now_only: bool) -> tuple[int, list[int]] | None:
         """When a job could start on usable nodes if no other came, and where."""

@@ -28,7 +28,9 @@ from gridsched.systems.slurm.kernels import (
     over_limit,
     past_reservations,
     start,
+    stay_alone,
     take_off,
+    try_alone,
     unmark,
 )
 
@@ -109,12 +111,12 @@ def within_limits(t: Any, r: Any, which: int) -> bool:
                 within = False
             else:
                 t.jobs[row]["promised"] = t.jobs[row]["promise"]
-                count_for_limits(t, row, 1)
+                count_for_limits(t, row, 1, False)
                 counted += 1
     for i in range(r.parts_counts[SEEN]):
         row = t.jobs[r.parts[i]]["there"]
         if counted and t.jobs[row]["hetjob"] == which:
-            count_for_limits(t, row, -1)
+            count_for_limits(t, row, -1, False)
             counted -= 1
     return within
 
@@ -125,15 +127,17 @@ def fits_now(t: Any, r: Any, row: int, now: int) -> bool:
     own, limit = t.jobs[row]["partition"], t.jobs[row]["limit"]
     if not has_licences(t, row):
         return False
-    suits = t.suits[t.jobs[row]["kind"]]
+    stay_alone(t, row)
+    try_alone(t, row)
+    suits = t.tried[t.jobs[row]["kind"]]
     for node in range(len(r.usable)):
         r.usable[node] = suits[node] & (1 - r.lost[node])
     if t.counts[1] > 0:
         if past_reservations(t, own, limit, now) > now:
             return False
         keep_off(t, r, own, limit, now)
-    unmark(r, t.reach[own])
-    mark_free(t.free, r, r.usable, t.jobs[row])
+    unmark(t, r, row, suits)
+    mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[row])
     if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[row]) < t.jobs[row]["nodes"]:
         return False
     choose_lightest(t.free, r, t.jobs[row])

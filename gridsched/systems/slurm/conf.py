@@ -223,6 +223,8 @@ class SlurmConfiguration:
         What could change a schedule and is not modelled, by name.
     enforces_partitions : bool
         Whether jobs that no partition admits are refused (EnforcePartLimits), or wait for ever.
+    tries_all : bool
+        Whether a job is tried in all of its partitions when it is submitted (EnforcePartLimits=ALL).
     """
 
     parameters: Mapping[str, Any]
@@ -231,6 +233,7 @@ class SlurmConfiguration:
     licences: Mapping[str, int] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
     enforces_partitions: bool = False
+    tries_all: bool = False
 
 
 @dataclass
@@ -362,6 +365,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
         enforces_partitions=found.text("EnforcePartLimits", "NO").upper() != "NO",
+        tries_all=found.text("EnforcePartLimits", "NO").upper() in ("ALL", "YES"),
     )
 
 

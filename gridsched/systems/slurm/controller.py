@@ -20,6 +20,8 @@ from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import components, kernels, passes
 from gridsched.systems.slurm.cadence import END, Cadence
 from gridsched.systems.slurm.kernels import (
+    EVERYWHERE,
+    EXCLUSIVE,
     HETJOB,
     JOB,
     LIMIT,
@@ -86,6 +88,8 @@ class SlurmCluster:
         Where killed jobs wait.
     checkpoints : (int, int)
         Seconds of work between checkpoints, 0 for none, and what one takes.
+    tries_all : bool
+        Whether a job is tried in all of its partitions when it is submitted (EnforcePartLimits=ALL).
     """
 
     nodes: RecordArray
@@ -100,6 +104,7 @@ class SlurmCluster:
     licences: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
+    tries_all: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -249,8 +254,24 @@ class Controller:
         rank = np.stack(
             [np.unique(each, axis=1, return_inverse=True)[1].reshape(-1) for each in (lines[:1], lines)]
         )
-        suits, jobs["kind"] = suits_of(jobs, machine.nodes, reach, machine.featured)
+        linear = parameters.select_type == "linear"
+        alone = jobs.copy()
+        alone["whole"] = np.minimum(alone["whole"], EVERYWHERE) if linear else EVERYWHERE
+        both = np.concatenate([jobs, alone])
+        suits, kinds = suits_of(both, machine.nodes, reach, machine.featured)
+        jobs["kind"], jobs["kind_alone"] = kinds.reshape(2, -1)
+        tried = suits
+        if not linear:
+            # whether nodes have the GPUs is seen by the plugin only (job_req_node_filter, _build_node_list)
+            both["gpus"] = 0
+            open_nodes, of_kinds = suits_of(both, machine.nodes, reach, machine.featured)
+            tried = np.zeros_like(suits)
+            tried[kinds] = open_nodes[of_kinds]
+        jobs["details"] = first_tasks(jobs)
+        jobs["processors_alone"] = np.maximum(jobs["processors"], jobs["processors_alone"])
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
+        has_held = (limits["nodes"] < FOREVER) & (len(machine.limits) > 0)
+        limits["held"] = np.where(has_held, np.cumsum(has_held) - 1, -1)
         hetjobs = np.zeros(int(jobs["hetjob"].max(initial=-1)) + 1, HETJOB)
         parts = jobs["hetjob"][:count][jobs["hetjob"][:count] >= 0]
         hetjobs["size"] = np.bincount(parts, minlength=len(hetjobs))
@@ -263,7 +284,9 @@ class Controller:
             reach=reach,
             reach_bits=kernels.bits_of(reach),
             suits=suits,
-            suits_bits=kernels.bits_of(suits),
+            tried=tried,
+            tried_bits=kernels.bits_of(tried),
+            gpus=machine.nodes["gpus"].astype(np.int64),
             amounts=amounts_of(jobs),
             licences=np.zeros((rows, len(machine.licences)), np.int64)
             if tickets.licences is None
@@ -272,6 +295,9 @@ class Controller:
             limits=limits,
             most=np.stack([limits[name] for name in kernels.AMOUNTS], axis=1),
             used=np.zeros((len(limits), len(kernels.AMOUNTS)), np.int64),
+            held=np.zeros((int(has_held.sum()), nodes), np.int64),
+            order=order,
+            lines=np.zeros(nodes, np.int64) if machine.lines is None else machine.lines.astype(np.int64),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),
@@ -292,7 +318,7 @@ class Controller:
         counters = np.unique(streams, axis=0, return_inverse=True)[1].reshape(-1)
         jobs["counter"] = -1
         jobs["counter"][tasks] = partitions + users + counters
-        words = self.tables.suits_bits.shape[1]
+        words = self.tables.tried_bits.shape[1]
         self.room = Room(
             usable=np.zeros(nodes, np.uint8),
             fitting=np.zeros(nodes, np.uint8),
@@ -307,6 +333,7 @@ class Controller:
             counted=np.zeros(
                 (2, int(max(partitions + users, jobs["counter"].max(initial=-1) + 1))), np.int64
             ),
+            planned=np.zeros(2, np.int64),
             passes=np.zeros(3, np.int64),
             parts=np.zeros(len(parts), np.int64),
             hetjobs=np.zeros(len(hetjobs), np.int64),
@@ -316,8 +343,8 @@ class Controller:
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
-            rank=np.stack([*rank, order]),
-            ranks=np.append(rank.max(axis=1, initial=0) + 1, [0, parameters.select_type == "linear"]),
+            rank=np.stack([*rank, order.copy()]),
+            ranks=np.append(rank.max(axis=1, initial=0) + 1, [has_held.any() and not linear, linear]),
             up=np.zeros(words, np.int64),
             allowed=np.zeros(words, np.int64),
             bits=np.zeros(words, np.int64),
@@ -349,8 +376,11 @@ class Controller:
         self.preemption: Any = tickets.preemption
         self.has_parts = len(hetjobs) > 0
         self.preempts = isinstance(self.preemption, Preemption)
-        # only jobs with GPUs that share nodes leave marks
-        self.marks = bool(((jobs["gpus"] > 0) & (jobs["whole"] == 0)).any())
+        # jobs with GPUs leave marks, those of partitions that are EXCLUSIVE stay alone
+        self.tries = bool(
+            not linear and ((jobs["gpus"] > 0) | (jobs["whole"] == EXCLUSIVE) | has_held.any()).any()
+        )
+        self.tries_all = machine.tries_all
         self.gave_way: list[tuple[int, int, int, int]] = []
         # when jobs have left each node, and when those that were preempted may wait again
         self.leaving: list[tuple[int, int, int]] = []
@@ -490,11 +520,24 @@ class Controller:
 
     def _submit(self, job: int, now: int, since: int) -> None:
         """Put a job into the queue as one that comes now, and is known since then or before."""
-        for row in self.rows.get(job, (job,)):
+        rows = self.rows.get(job, [job])
+        for row in rows:
             self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, since)
-            if self.marks:
-                passes.try_submitted(self.pinned_tables, self.pinned_room, row)
+        if self.tries:
+            self._try(rows)
         self._put_back(job)
+
+    def _try(self, rows: Sequence[int]) -> None:
+        """Try a job that is submitted: in the first of its partitions, by tier, where it can run, or in all.
+
+        Source: `_select_nodes_parts` of slurmctld (job_mgr.c), Slurm 22.05.
+        """
+        jobs = self.tables.jobs
+        for row in sorted(rows, key=lambda row: -self.tier[jobs["partition"][row]]):
+            if jobs["barred"][row] == 0:
+                passes.try_submitted(self.pinned_tables, self.pinned_room, row)
+                if not self.tries_all:
+                    break
 
     def _put_back(self, job: int) -> None:
         """Put a job into the queue by its priority, once for each of its partitions."""
@@ -953,6 +996,15 @@ def suits_of(
         for each in kinds
     ]
     return np.array(rows, np.uint8).reshape(len(kinds), len(nodes)), kind.reshape(-1)
+
+
+def first_tasks(jobs: RecordArray) -> Integers:
+    """The first task of the job array of each row, or the job."""
+    arrays, of = jobs["array"], jobs["of"].astype(np.int64)
+    first = np.full(int(arrays.max(initial=-1)) + 1, len(jobs))
+    np.minimum.at(first, arrays[arrays >= 0], of[arrays >= 0])
+    found: Integers = np.where(arrays >= 0, first[arrays], of) if len(first) else of
+    return found
 
 
 def amounts_of(jobs: RecordArray) -> Integers:

@@ -34,7 +34,7 @@ from gridsched.systems.slurm.controller import (
     job_records,
     suits_of,
 )
-from gridsched.systems.slurm.kernels import WINDOW
+from gridsched.systems.slurm.kernels import EVERYWHERE, EXCLUSIVE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.parameters import PartitionRules, SlurmParameters
 from gridsched.workloads.table import Workload, add_counts
@@ -117,7 +117,7 @@ def cluster_jobs(
         of,
         where,
         has_nodes=cluster.has_nodes,
-        whole=_whole(workload, cluster, where, rules) | linear,
+        whole=_whole(workload, cluster, where, rules, linear),
         memory_is_consumed=parameters.memory_is_consumed or linear,
     )
     records["least"] = column_of(workload, "least_time")
@@ -246,12 +246,17 @@ _REASONS = (
 
 
 def _whole(
-    workload: Workload, cluster: Cluster, where: Integers, rules: Mapping[int, PartitionRules]
-) -> NDArray[np.bool_]:
-    """Jobs whose nodes run nothing else."""
+    workload: Workload,
+    cluster: Cluster,
+    where: Integers,
+    rules: Mapping[int, PartitionRules],
+    linear: bool,
+) -> Integers:
+    """Jobs whose nodes run nothing else, and why."""
     exclusive = [each.number in rules and rules[each.number].exclusive for each in cluster.partitions]
-    asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else False
-    return np.asarray(np.array(exclusive or [False])[where] | cluster.node_exclusive | asked)
+    asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else np.zeros(len(where), np.bool_)
+    only_there = np.where(np.array(exclusive or [False])[where], EXCLUSIVE, 0)
+    return np.where(asked | linear | cluster.node_exclusive, EVERYWHERE, only_there)
 
 
 def _admitted(
@@ -309,7 +314,7 @@ def _records(
     where: Integers,
     *,
     has_nodes: bool,
-    whole: NDArray[np.bool_],
+    whole: Integers,
     memory_is_consumed: bool,
 ) -> RecordArray:
     """What each job asks for."""
@@ -331,7 +336,8 @@ def _records(
     for k, name in enumerate(("nodes", "cores", "memory", "gpus")):
         # a job is divided among nodes in one way in all of its partitions
         records[name] = shapes[which.reshape(-1)[of], k]
-    records["processors"] = np.where(whole, shapes[which.reshape(-1), 4], size)
+    records["processors_alone"] = shapes[which.reshape(-1), 4]
+    records["processors"] = np.where(whole > 0, records["processors_alone"], size)
     return records
 
 

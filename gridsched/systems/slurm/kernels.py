@@ -22,7 +22,15 @@ JOB = np.dtype(
         ("cores", np.int64),  # of each node
         ("memory", np.int64),  # of each node
         ("gpus", np.int64),  # of each node
-        ("whole", np.int64),  # whether its nodes run nothing else
+        # whether its nodes run nothing else: not if 0, EVERYWHERE, or since its partition is EXCLUSIVE
+        ("whole", np.int64),
+        (
+            "details",
+            np.int64,
+        ),  # the first task of its job array, or the job: what is noted there is so for all
+        ("tried_alone", np.int64),  # whether it was tried in a partition that is EXCLUSIVE
+        ("kind_alone", np.int64),  # its `kind` and `processors` if they were
+        ("processors_alone", np.int64),
         ("limit", np.int64),  # time limit [s]
         ("least", np.int64),  # the shortest one, with which backfilling starts it [s]
         ("partition", np.int64),
@@ -58,6 +66,9 @@ Like Slurm, passes see a job that may run in several partitions once for each of
 is the job itself, and has the partition in which it runs; a row that starts changes places with it.
 """
 
+EVERYWHERE, EXCLUSIVE = 1, 2
+"""Why the nodes of a job run nothing else."""
+
 BY_TIME, BY_QUALITY, BY_ACCOUNT, BY_WALL, BY_LIMIT, BY_MEMORY = 1, 2, 3, 4, 5, 6
 """What keeps a job from starting in a partition: its time limit, which does not matter to backfilling if the
 shortest one does not exceed MaxTime; or, with EnforcePartLimits=NO, AllowQos and DenyQos, or AllowAccounts
@@ -81,6 +92,7 @@ HETJOB = np.dtype(
 """A heterogeneous job."""
 
 AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
+NODES = 2
 """What the running jobs of a group may have together."""
 
 LIMIT = np.dtype(
@@ -91,6 +103,7 @@ LIMIT = np.dtype(
         ("way", np.int64),  # RUNNING, SPENT or SAFE: how it is limited
         ("spent", np.float64),  # what was used of it [s]
         ("promised", np.int64),  # what running jobs may still use of it [s]
+        ("held", np.int64),  # row of `Tables.held` if its nodes are limited, else -1
     ]
 )
 """What the running jobs of a group may have, and what they have used."""
@@ -123,13 +136,20 @@ class Tables(NamedTuple):
     reach: Any  # uint8[partitions, m]: nodes of each partition
     reach_bits: Any  # int64[partitions, words]: the same as bits
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
-    suits_bits: Any  # int64[kinds, words]: the same as bits
+    # uint8[kinds, m]: nodes on which Slurm tries such a job: those, and with select/cons_tres those that lack
+    # the GPUs; and the same as bits
+    tried: Any
+    tried_bits: Any
+    gpus: Any  # int64[m]: GPUs of each node
     amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
     licences: Any  # int64[n, l]: how many of each kind of licence each job holds while it runs
     unused: Any  # int64[l]: how many of each are left
     limits: Any  # LIMIT[...]
     most: Any  # int64[..., 5]: `AMOUNTS` of each limit
     used: Any  # int64[..., 5]: what the running jobs have of them
+    held: Any  # int64[..., m]: jobs of the groups with limited nodes on each node, which counts once
+    order: Any  # int64[m]: `Room.rank` of each node without marks
+    lines: Any  # int64[m]: line of slurm.conf of each node
     limited: Any  # int64[n, k]: limits of each job, -1 for none, `unchecked` where it only counts
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and record
@@ -174,6 +194,7 @@ class Room(NamedTuple):
     completing: Any  # int64[m]: jobs that have ended and not left each node yet
     # int64[2, ...]: jobs of each partition and user that a pass tested, and plans of arrays, by kind of pass
     counted: Any
+    planned: Any  # int64[2]: the job array that got a plan last in a pass, and how many in succession
     passes: Any  # int64[3]: numbers of the present pass, of the last one of backfilling, and of the last
     parts: Any  # int64[...]: components of which a start is noted, in the order in which passes saw them
     hetjobs: Any  # int64[...]: heterogeneous jobs in that order
@@ -405,16 +426,29 @@ def over_count(t: Any, j: int) -> bool:
 @inline
 def over_limit(t: Any, j: int) -> bool:
     """Whether a group of the job has too much running for it to start now, or it asks for too much."""
+    return over_limit_on(t, j, t.running, False)
+
+
+@noinline
+def over_limit_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
+    """The same where its nodes may be known: those that its group has already do not count once more.
+
+    Source: `_get_unique_job_node_cnt` and `acct_policy_get_max_nodes` of slurmctld (acct_policy.c).
+    """
     if BY_WALL <= t.jobs[j]["barred"] <= BY_LIMIT:
         return True
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
         if which < 0:
             continue
-        for what in range(t.amounts.shape[1]):
-            if t.used[which, what] + t.amounts[j, what] > t.most[which, what]:
-                return True
         group = t.limits[which]
+        for what in range(t.amounts.shape[1]):
+            more = t.amounts[j, what]
+            if what == NODES and known and group["held"] >= 0 and more <= t.most[which, what]:
+                for k in range(t.jobs[j]["nodes"]):
+                    more -= t.held[group["held"], nodes[k]] > 0
+            if t.used[which, what] + more > t.most[which, what]:
+                return True
         amount = t.amounts[j, 1 + group["resource"]]
         if group["minutes"] < FOREVER and over_minutes(group, t.jobs[j]["asked"], amount):
             return True
@@ -431,8 +465,8 @@ def has_licences(t: Any, j: int) -> bool:
 
 
 @inline
-def count_for_limits(t: Any, j: int, sign: int) -> None:
-    """Add a job to what its groups have and to the licences in use, or take it off."""
+def count_for_limits(t: Any, j: int, sign: int, has_nodes: bool) -> None:
+    """Add a job, which may have no nodes yet, to what its groups and licences have, or take it off."""
     for k in range(len(t.unused)):
         t.unused[k] -= sign * t.licences[j, k]
     for k in range(t.limited.shape[1]):
@@ -440,9 +474,15 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
         if which == -1:
             continue
         which = which if which >= 0 else unchecked(which)
-        for what in range(t.amounts.shape[1]):
-            t.used[which, what] += sign * t.amounts[j, what]
         group = t.limits[which]
+        for what in range(t.amounts.shape[1]):
+            if what != NODES or group["held"] < 0 or not has_nodes:
+                t.used[which, what] += sign * t.amounts[j, what]
+        if has_nodes and group["held"] >= 0:
+            for k in range(t.jobs[j]["nodes"]):
+                node = t.placed[t.jobs[j]["first"] + k]
+                t.held[group["held"], node] += sign
+                t.used[which, NODES] += sign * (t.held[group["held"], node] == (1 if sign > 0 else 0))
         if group["minutes"] < FOREVER:
             group["promised"] += sign * t.jobs[j]["promised"] * t.amounts[j, 1 + group["resource"]]
 
@@ -461,7 +501,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     job = t.jobs[j]
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
-    t.alone[node] += sign * job["whole"]
+    t.alone[node] += sign * (job["whole"] != 0)
     give(t.free, job, node, -sign)
 
 
@@ -480,14 +520,41 @@ def change_places(t: Any, p: Any, row: int) -> int:
         one["partition"], other["partition"] = other["partition"], one["partition"]
         one["kind"], other["kind"] = other["kind"], one["kind"]
         one["processors"], other["processors"] = other["processors"], one["processors"]
+        # where its nodes are whole it has all of their cores
+        one["cores"], other["cores"] = other["cores"], one["cores"]
+        one["memory"], other["memory"] = other["memory"], one["memory"]
         one["counter"], other["counter"] = other["counter"], one["counter"]
         one["priority"], other["priority"] = other["priority"], one["priority"]
         one["whole"], other["whole"] = other["whole"], one["whole"]
+        one["kind_alone"], other["kind_alone"] = other["kind_alone"], one["kind_alone"]
+        alone = one["processors_alone"]
+        one["processors_alone"], other["processors_alone"] = other["processors_alone"], alone
         for k in range(t.limited.shape[1]):
             t.limited[job, k], t.limited[row, k] = t.limited[row, k], t.limited[job, k]
         for k in range(t.amounts.shape[1]):
             t.amounts[job, k], t.amounts[row, k] = t.amounts[row, k], t.amounts[job, k]
     return int(job)
+
+
+@inline
+def stay_alone(t: Any, j: int) -> None:
+    """Let a job have whole nodes in all of its partitions from when it was tried in one that is EXCLUSIVE.
+
+    Source: `_resolve_shared_status` of slurmctld (node_scheduler.c), which sets whole_node of the job and
+    never takes it back; passes of backfilling call it for jobs that they start only.
+    """
+    job = t.jobs[j]
+    if job["whole"] != EVERYWHERE and t.jobs[job["details"]]["tried_alone"]:
+        job["whole"], job["kind"] = EVERYWHERE, job["kind_alone"]
+        t.amounts[j, 1] = job["processors"] = job["processors_alone"]
+
+
+@inline
+def try_alone(t: Any, j: int) -> None:
+    """Note that a job was tried in its partition, if that is EXCLUSIVE."""
+    if t.jobs[j]["whole"] == EXCLUSIVE:
+        t.jobs[t.jobs[j]["details"]]["tried_alone"] = 1
+        stay_alone(t, j)
 
 
 @noinline
@@ -496,7 +563,6 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     r.changes[0] += 1
     job = t.jobs[j]
     t.jobs[j]["promised"] = job["promise"]
-    count_for_limits(t, j, 1)
     t.tasks[job["array"]] += 1
     t.jobs[j]["start"] = now + job["late"]
     expected = now + job["late"] + job["limit"]
@@ -505,6 +571,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
         node = r.chosen[k]
         t.placed[job["first"] + k] = node
         take(t, j, node, 1)
+    count_for_limits(t, j, 1, True)
     place = t.counts[0]
     while place > 0:
         other = t.running[place - 1]
@@ -526,7 +593,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
 def take_off(t: Any, j: int) -> None:
     """Take a job off its nodes."""
     job = t.jobs[j]
-    count_for_limits(t, j, -1)
+    count_for_limits(t, j, -1, True)
     t.tasks[job["array"]] -= 1
     for k in range(job["nodes"]):
         take(t, j, t.placed[job["first"] + k], -1)
@@ -559,38 +626,68 @@ slurmctld sets `sched_weight` before it tries a job (node_scheduler.c), Slurm 22
 
 
 @inline
-def unmark(r: Any, nodes: Any) -> None:
-    """Take the marks off some nodes, before a job is tried on them."""
+def unmark(t: Any, r: Any, j: int, nodes: Any) -> None:
+    """Take the marks off some nodes, before a job is tried on them.
+
+    If nodes of its groups are limited, those that they do not have are heavier by one where they have others
+    of the same line of slurm.conf (`_find_grp_node_bitmap`, `_build_node_list` of node_scheduler.c).
+    """
     if r.ranks[ORDER]:
         for node in range(len(nodes)):
             if nodes[node]:
-                r.rank[ORDER, node] |= NO_MARK
+                r.rank[ORDER, node] = t.order[node]
+        if t.held.shape[0] and not r.ranks[LINEAR]:
+            prefer_own(t, r, j, nodes)
+
+
+@noinline
+def prefer_own(t: Any, r: Any, j: int, nodes: Any) -> None:
+    """Make nodes heavier that the groups of a job do not have, see `unmark`."""
+    own, of_line = r.begin, r.end
+    own[:], of_line[:] = 0, 0
+    for k in range(t.limited.shape[1]):
+        which = t.limited[j, k]
+        if which >= 0 and t.limits[which]["held"] >= 0:
+            for node in range(len(nodes)):
+                own[node] |= t.held[t.limits[which]["held"], node] > 0
+    for node in range(len(nodes)):
+        of_line[t.lines[node]] |= nodes[node] & own[node]
+    for node in range(len(nodes)):
+        if nodes[node] and of_line[t.lines[node]] and not own[node]:
+            r.rank[ORDER, node] += MARK
 
 
 @inline
-def lighten(r: Any, node: int, job: Any) -> None:
-    """Mark a node on which a job with GPUs was tried."""
+def lighten(t: Any, r: Any, node: int, job: Any) -> None:
+    """Mark a node on which a job with GPUs was tried, for all jobs from then on."""
     r.ranks[ORDER] = 1
-    r.rank[ORDER, node] = (r.rank[ORDER, node] | NO_MARK) - job["gpus"]
+    gpus = t.gpus[node] if job["whole"] == EVERYWHERE else job["gpus"]
+    r.rank[ORDER, node] = (r.rank[ORDER, node] | NO_MARK) - gpus
 
 
 @inline
-def mark(r: Any, nodes: Any, job: Any) -> None:
-    """Mark nodes on which a job with GPUs was tried that shares them: for all jobs from then on."""
-    if job["gpus"] and not job["whole"]:
+def mark(t: Any, r: Any, nodes: Any, job: Any) -> None:
+    """Mark nodes on which a job with GPUs was tried as if nothing else ran."""
+    if job["gpus"] and not r.ranks[LINEAR]:
         for node in range(len(nodes)):
-            if nodes[node]:
-                lighten(r, node, job)
+            if nodes[node] and t.gpus[node] >= job["gpus"]:
+                lighten(t, r, node, job)
 
 
 @inline
-def mark_free(free: Any, r: Any, nodes: Any, job: Any) -> None:
-    """Mark those nodes that have the memory and the GPUs for a job, whatever cores they have."""
-    if job["gpus"] and not job["whole"]:
+def mark_free(t: Any, r: Any, free: Any, idle: Any, alone: Any, nodes: Any, job: Any) -> None:
+    """Mark those nodes that have the memory and the GPUs for a job, whatever cores they have.
+
+    A job that has whole nodes everywhere is tried where no GPU is in use, one of an EXCLUSIVE partition where
+    nothing runs (`_verify_node_state`).
+    """
+    if job["gpus"] and not r.ranks[LINEAR]:
         for node in range(len(nodes)):
-            enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= job["gpus"]
+            least = t.gpus[node] if job["whole"] == EVERYWHERE else job["gpus"]
+            enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= max(least, job["gpus"])
+            enough &= alone[node] == 0 and (job["whole"] != EXCLUSIVE or idle[node] != 0)
             if nodes[node] and enough:
-                lighten(r, node, job)
+                lighten(t, r, node, job)
 
 
 # --- which nodes ----------------------------------------------------------------------------------
@@ -685,7 +782,9 @@ def choose_of_runs(free: Any, r: Any, job: Any, runs: int) -> None:
             elif enough:
                 better = not best_enough or worth < r.worth[best]
             else:
-                better = not best_enough and (best < 0 or worth > r.worth[best])
+                # one of select/cons_tres that is worth more than one that suffices takes its place
+                lesser = best < 0 or worth > r.worth[best]
+                better = lesser and (not best_enough or not r.ranks[LINEAR])
             if better:
                 best, best_enough = run, enough
         first, end = r.begin[best], r.end[best]
@@ -710,7 +809,7 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
     select/cons_tres looks at weights itself, select/linear does not.
     """
     own = ALONE if job["whole"] else SHARE
-    if r.ranks[own] > 1:
+    if r.ranks[own] > 1 and r.ranks[LINEAR]:
         fitting = r.worth
         fitting[: r.ranks[own]] = 0
         for node in range(len(r.fitting)):
@@ -727,10 +826,10 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
 @inline
 def choose_anew(t: Any, r: Any, j: int) -> None:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
-    if r.ranks[ORDER] or r.ranks[ALONE] > 1:
+    if r.ranks[ORDER] or (r.ranks[LINEAR] and r.ranks[ALONE] > 1):
         unpack(r.bits, r.usable)
-        unmark(r, r.usable)
-        mark_free(t.free, r, r.usable, t.jobs[j])
+        unmark(t, r, j, r.usable)
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         choose_lightest(t.free, r, t.jobs[j])
 
 
@@ -913,7 +1012,7 @@ def usable_at(t: Any, s: Any, r: Any, j: int, moment: int, horizon: int, idle_th
     left out that nothing makes idle until then if only idle ones matter.
     """
     # names for arrays, so that their addresses are not read again for each word
-    bits, allowed, suits = r.bits, r.allowed, t.suits_bits[t.jobs[j]["kind"]]
+    bits, allowed, suits = r.bits, r.allowed, t.tried_bits[t.jobs[j]["kind"]]
     for word in range(len(bits)):
         bits[word] = allowed[word] & suits[word]
     if idle_then:
@@ -1025,7 +1124,7 @@ def suppose_now(t: Any, r: Any) -> None:
 @inline
 def suppose_gone(r: Any, job: Any, node: int) -> None:
     """Suppose that a job were not on a node."""
-    r.alone[node] -= job["whole"]
+    r.alone[node] -= job["whole"] != 0
     r.busy[node] -= 1
     r.quiet[node] = 1 if r.busy[node] == 0 else 0
 
@@ -1076,7 +1175,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
         step *= 2
         while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
             step *= 2
-        mark_free(r.free, r, r.usable, t.jobs[j])
+        mark_free(t, r, r.free, r.quiet, r.alone, r.usable, t.jobs[j])
         if fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
             choose(r.free, r, t.jobs[j])
             expected = t.jobs[last]["expected"]
@@ -1101,7 +1200,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
         # all tests leave marks, those too whose answer is of no use
         now_only, horizon = False, FOREVER
         unpack(r.bits, r.usable)
-        mark_free(t.free, r, r.usable, job)
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
     if r.fits_since[kind] != r.changes[0]:
         # which nodes have room for a part of such a job does not change until a job starts
         fitting_nodes(t.free, t.idle, t.alone, t.up, r.fitting, job)
@@ -1131,12 +1230,13 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 
 
 @inline
-def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Whether a job can start now on the chosen nodes: nobody has to leave them."""
+def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> int:
+    """Whether a job can start now on the chosen nodes, which nobody has to leave: 1, or -1 for a limit."""
     if r.ranks[LINEAR] and r.ranks[ALONE] > 1:
         unpack(r.wanted, r.fitting)
+    try_alone(t, j)
     choose_anew(t, r, j)
-    return True
+    return -1 if over_limit_on(t, j, r.chosen, True) else 1
 
 
 @inline
@@ -1188,10 +1288,7 @@ def split(s: Any, moment: int) -> None:
 
 @noinline
 def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
-    """Plan a job on the wanted nodes; whether there was room to keep the plan.
-
-    One pair of neighbouring stretches that it touches, with the same nodes, becomes one.
-    """
+    """Plan a job on the wanted nodes; whether there was room to keep the plan."""
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
     t.jobs[job["of"]]["planned"] = r.passes[0]
@@ -1199,6 +1296,40 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
         t.placed[job["first"] + i] = r.chosen[i]
     if s.count[1] >= b.most_stretches:
         return False
+    reserve(s, r, begin, end)
+    return True
+
+
+@noinline
+def keep_running(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> None:
+    """Keep plans off the chosen nodes of a job that starts and has them to itself, until its time limit.
+
+    Source: `_bf_reserve_running` of sched/backfill; select/linear does not note that nodes are whole.
+    """
+    if t.jobs[j]["whole"] and not r.ranks[LINEAR] and s.count[1] < b.most_stretches:
+        note_wanted(t, r, j)
+        begin = s.begin[s.order[0]]
+        end = (now + t.jobs[j]["limit"]) // b.resolution * b.resolution
+        reserve(s, r, begin, max(end, begin + b.resolution))
+
+
+@inline
+def note_wanted(t: Any, r: Any, j: int) -> None:
+    """Note the bits of the nodes that are chosen for a job."""
+    r.wanted[:] = 0
+    for i in range(t.jobs[j]["nodes"]):
+        r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
+
+
+@inline
+def is_never_preempted(p: Any, j: int) -> bool:
+    """Whether no job makes a running one give way: none does."""
+    return True
+
+
+@noinline
+def reserve(s: Any, r: Any, begin: int, end: int) -> None:
+    """Take the wanted nodes off stretches; one pair of neighbours with the same nodes becomes one."""
     begin = max(begin, s.begin[s.order[0]])
     split(s, begin)
     split(s, end)
@@ -1224,4 +1355,3 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
             s.count[0] -= 1
             s.order[s.count[0]] = following
             break
-    return True

@@ -23,11 +23,11 @@ from gridsched.systems.slurm.components import (
     would_wait_for_each_other,
 )
 from gridsched.systems.slurm.kernels import (
-    BITS,
     BY_ACCOUNT,
     BY_MEMORY,
     BY_QUALITY,
     BY_TIME,
+    LINEAR,
     NOTED,
     REJECTED,
     Backfill,
@@ -42,18 +42,23 @@ from gridsched.systems.slurm.kernels import (
     fitting_nodes,
     has_licences,
     keep_off,
+    keep_running,
     mark,
     mark_free,
     next_try,
+    note_wanted,
     number_of_both,
     number_pass,
     over_count,
     over_limit,
+    over_limit_on,
     pack,
     past_reservations,
     plan,
     start,
+    stay_alone,
     tested,
+    try_alone,
     unmark,
     usable_at,
 )
@@ -72,11 +77,47 @@ def gets_plan(t: Any, least_priority: float, least_age: int, j: int, now: int) -
     return bool(t.jobs[j]["priority"] >= least_priority and now - t.jobs[j]["begin"] >= least_age)
 
 
+@inline
+def mark_tested(t: Any, r: Any, j: int, nodes: Any, here: Any) -> None:
+    """Mark nodes on which a job with GPUs was tried as if nothing else ran, since it could not start.
+
+    Those in service that passes may use if there are enough of those that are available; if not, or if it
+    could not run there, all (`_pick_best_nodes`).
+    """
+    job = t.jobs[j]
+    if job["gpus"] and not r.ranks[LINEAR]:
+        available = able = 0
+        for node in range(len(here)):
+            quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
+            available += r.usable[node] != 0 and quiet
+            able += here[node] & t.suits[job["kind"], node]
+        if available >= job["nodes"]:
+            mark(t, r, here, job)
+        if available < job["nodes"] or able < job["nodes"]:
+            mark(t, r, nodes, job)
+
+
 @jit
-def try_submitted(t: Tables, r: Room, j: int) -> None:
-    """Try a job that is submitted on an empty cluster, which leaves marks on its nodes."""
-    unmark(r, t.reach[t.jobs[j]["partition"]])
-    mark(r, t.suits[t.jobs[j]["kind"]], t.jobs[j])
+def try_submitted(t: Tables, r: Room, j: int) -> bool:
+    """Try a job that is submitted as if nothing else ran, which leaves marks on its nodes.
+
+    Slurm looks at those on which no job has all, if they are enough, else at all; and at none if a limit of
+    numbers of jobs keeps the job from starting. Whether it did.
+    """
+    stay_alone(t, j)
+    if over_count(t, j):
+        return False
+    try_alone(t, j)
+    job = t.jobs[j]
+    nodes = t.tried[job["kind"]]
+    unmark(t, r, j, nodes)
+    able = 0
+    for node in range(len(nodes)):
+        quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
+        r.usable[node] = nodes[node] & t.up[node] if quiet and r.completing[node] == 0 else 0
+        able += r.usable[node] & t.suits[job["kind"], node]
+    mark(t, r, r.usable if able >= job["nodes"] else nodes, job)
+    return True
 
 
 # --- the main loop --------------------------------------------------------------------------------
@@ -92,7 +133,7 @@ def close(t: Any, r: Any, closed: Any, own: int) -> int:
 
 
 @inline
-def take_off_busy(t: Any, r: Any, whole: int) -> tuple[int, int]:
+def take_off_busy(t: Any, r: Any, suits: Any, whole: int) -> tuple[int, int]:
     """Take nodes that are being cleaned off the usable ones; how many these were, and of them in use.
 
     Nodes that others share are in use where a job has one to itself (nodes_busy of _pick_best_nodes).
@@ -100,7 +141,7 @@ def take_off_busy(t: Any, r: Any, whole: int) -> tuple[int, int]:
     there, busy = 0, 0
     for node in range(len(r.usable)):
         if r.usable[node]:
-            there += 1
+            there += suits[node]
             leaving = r.completing[node] > 0
             busy += leaving or (t.idle[node] == 0 if whole else t.alone[node] > 0)
             r.usable[node] = 0 if leaving else 1
@@ -152,7 +193,7 @@ def main_pass(
     partitions = t.reach.shape[0]
     for node in range(len(r.lost)):
         r.lost[node] = 1 - t.up[node]
-    closed = np.zeros(partitions, np.uint8)
+    closed, here = np.zeros(partitions, np.uint8), np.zeros(len(r.lost), np.uint8)
     left = partitions
     for k in range(waiting):
         if most[2] and count >= most[2]:
@@ -160,6 +201,7 @@ def main_pass(
         j = queue[k]
         if who_gives_way.is_elsewhere(t, r, p, j) or t.jobs[j]["barred"] == BY_TIME:
             continue
+        stay_alone(t, j)
         own, tasks = t.jobs[j]["partition"], t.jobs[j]["counter"]
         if t.jobs[j]["hetjob"] >= 0:
             if not closed[own]:
@@ -196,27 +238,29 @@ def main_pass(
             continue
         if BY_TIME <= t.jobs[j]["barred"] <= BY_ACCOUNT or not has_licences(t, j):
             continue
-        suits = t.suits[t.jobs[j]["kind"]]
-        unmark(r, t.reach[own])
+        try_alone(t, j)
+        suits, tried = t.suits[t.jobs[j]["kind"]], t.tried[t.jobs[j]["kind"]]
+        unmark(t, r, j, tried)
         for node in range(len(r.usable)):
-            r.usable[node] = suits[node] & (1 - r.lost[node])
+            r.usable[node] = tried[node] & (1 - r.lost[node])
         if t.counts[1] > 0:
             limit = t.jobs[j]["limit"]
             if past_reservations(t, own, limit, now) > now:
                 continue
             keep_off(t, r, own, limit, now)
-        in_service, busy = take_off_busy(t, r, t.jobs[j]["whole"])
+        here[:] = r.usable
+        in_service, busy = take_off_busy(t, r, suits, t.jobs[j]["whole"])
         able = 0
         for node in range(len(suits)):
             able += suits[node]
-        mark_free(t.free, r, r.usable, t.jobs[j])
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
-        if over_limit(t, j) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
-            if not enough:
-                mark(r, suits, t.jobs[j])
-            continue
         if enough:
             choose_lightest(t.free, r, t.jobs[j])
+        if over_limit_on(t, j, r.chosen, enough) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
+            if not enough:
+                mark_tested(t, r, j, tried, here)
+            continue
         if enough or who_gives_way.makes_room(t, r, p, j, now):
             j = who_gives_way.change_places(t, p, j)
             start(t, r, j, now)
@@ -225,7 +269,7 @@ def main_pass(
             if tasks >= 0:
                 count_test(r, tasks, -REJECTED)
             continue
-        mark(r, suits, t.jobs[j])
+        mark_tested(t, r, j, tried, here)
         # who can never run, or lacks nodes that are out or reserved and none that a job has, closes nothing
         waits_for_jobs = able >= t.jobs[j]["nodes"] and (busy or in_service >= t.jobs[j]["nodes"])
         if waits_for_jobs and gets_plan(t, kept[0], kept[1], j, now):
@@ -250,6 +294,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED`, `FULL` if that cannot be kept, or `NEITHER`."""
     if not has_licences(t, j):
         return NEITHER
+    stay_alone(t, j)
     no_plan = not gets_plan(t, b.least_priority, b.least_age, j, now)
     again = b.one_plan and t.jobs[t.jobs[j]["of"]]["planned"] == r.passes[0]
     no_plan |= again
@@ -283,12 +328,16 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if is_part:
             note_start(t, r, j, begin)
         elif begin <= now:
-            if over_limit(t, j):
+            may = t.jobs[j]["barred"] != BY_ACCOUNT
+            room = who_gives_way.has_room(t, r, p, j, now) if may else -over_limit(t, j)
+            if room < 0:
                 return NEITHER
-            if t.jobs[j]["barred"] != BY_ACCOUNT and who_gives_way.has_room(t, r, p, j, now):
+            if room > 0:
                 j = who_gives_way.change_places(t, p, j)
                 t.jobs[j]["limit"] = limit
                 start(t, r, j, now)
+                if who_gives_way.is_never_preempted(p, j):
+                    keep_running(t, s, r, b, j, now)
                 return STARTED
             later = 0  # its nodes are kept for it
         if no_plan and (begin > now or again):
@@ -302,9 +351,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
-        r.wanted[:] = 0
-        for i in range(t.jobs[j]["nodes"]):
-            r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
+        note_wanted(t, r, j)
         if begin > now and clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue
@@ -317,12 +364,37 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
 
 
 @inline
-def no_more_plans(t: Any, b: Any, j: int, plans: int) -> bool:
-    """Whether an array of which some tasks have plans gets none for a further one."""
-    if plans >= b.max_per_array:
+def no_more_plans(t: Any, r: Any, b: Any, queue: Any, waiting: int, j: int, plans: int) -> bool:
+    """Whether an array of which some tasks have plans in a partition gets none for a further one.
+
+    Plans in its other partitions count if no other array has got one since (test_array_count).
+    """
+    if plans == 0:
+        return False
+    job, count = t.jobs[j], max(r.planned[1], plans)
+    if count >= b.max_per_array:
         return True
-    job = t.jobs[j]
+    if count > plans:
+        left = 0
+        for k in range(waiting):
+            other = t.jobs[queue[k]]
+            left += other["array"] == job["array"] and other["of"] == queue[k] and other["start"] < 0
+        if count >= left:
+            return True
     return bool(b.throttles and plans > 0 and plans + t.tasks[job["array"]] >= job["most_tasks"])
+
+
+@inline
+def limit_tasks(t: Any, queue: Any, waiting: int, array: int, limit: int) -> None:
+    """Give the tasks of an array that still wait a time limit.
+
+    When backfilling starts one with its shortest limit, the record of the others is a copy of it; they have
+    their own limit again once the next of them has been tested (`job_array_split`, `_attempt_backfill`).
+    """
+    for k in range(waiting):
+        other = t.jobs[queue[k]]
+        if other["array"] == array and t.jobs[other["of"]]["start"] < 0:
+            other["limit"] = limit
 
 
 @jit
@@ -371,6 +443,7 @@ def backfill_pass(
     r.passes[0] = r.passes[1]  # others may have been made since it was interrupted
     if s.count[NEXT] == 0:
         number_pass(r, 1)
+        r.planned[0] = -1
         for k in range(len(s.order)):
             s.order[k] = k
         s.count[:] = 0
@@ -385,6 +458,7 @@ def backfill_pass(
             begin_pass(t, r)
     partitions = t.reach.shape[0]
     count, before = 0, s.count[TRIES]
+    cut, whole_limit = -1, 0  # an array of which the tasks have their shortest limit, and the other one
     for k in range(s.count[NEXT], waiting):
         if b.most_tests and s.count[TRIES] >= b.most_tests:
             break
@@ -406,19 +480,29 @@ def backfill_pass(
         tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
         if tasks >= 0 and r.moved[0, array] == r.passes[0] and r.moved[1, array] != own:
             continue  # the record of the tasks has become that of one that runs (_job_runnable_now)
-        if tasks >= 0 and no_more_plans(t, b, j, tested(r, tasks)):
+        if tasks >= 0 and no_more_plans(t, r, b, queue, waiting, j, tested(r, tasks)):
             continue
         count_test(r, own, 1)
         count_test(r, u, 1)
+        if cut >= 0 and cut == array and has_licences(t, j):
+            limit_tasks(t, queue, waiting, array, whole_limit)
+            cut = -1
+        limit = t.jobs[j]["limit"]
         done = test_job(t, s, r, b, p, j, now)
         if done == FULL:
             break
         if tasks >= 0 and done != STARTED:
             # tasks behind one that got no plan are not tried
             count_test(r, tasks, 1 if done == PLANNED else REJECTED)
+            if done == PLANNED:
+                r.planned[1] = r.planned[1] + 1 if r.planned[0] == array else 1
+                r.planned[0] = array
         if done == STARTED:
             if tasks >= 0:
                 r.moved[0, array], r.moved[1, array] = r.passes[0], own
+                if t.jobs[j]["least"] < limit:
+                    limit_tasks(t, queue, waiting, array, t.jobs[j]["least"])
+                    cut, whole_limit = array, limit
             started[count] = t.jobs[j]["of"]
             count += 1
             s.count[STARTS] += 1

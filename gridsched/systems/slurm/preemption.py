@@ -34,10 +34,12 @@ from gridsched.systems.slurm.kernels import (
     give,
     mark_free,
     next_on,
+    over_limit_on,
     overlaps,
     suppose_gone,
     suppose_now,
     take_off,
+    try_alone,
     unpack,
 )
 
@@ -49,6 +51,12 @@ CANDIDATES, VICTIMS, TAKES = 0, 1, 2
 def is_elsewhere(t: Any, r: Any, p: Any, j: int) -> bool:
     """Whether a job has started in another of its partitions, or has jobs killed there in this pass."""
     return bool(kernels.is_elsewhere(t, r, p, j) or p.killed[t.jobs[j]["of"]] == r.passes[0])
+
+
+@inline
+def is_never_preempted(p: Any, j: int) -> bool:
+    """Whether no job makes a running one give way."""
+    return bool(p.way[j] == KEPT)
 
 
 @inline
@@ -125,7 +133,7 @@ def leave_out(t: Any, r: Any, j: int, cores_only: bool) -> None:
 def would_fit(t: Any, r: Any, j: int) -> bool:
     """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
-    mark_free(r.free, r, r.usable, job)
+    mark_free(t, r, r.free, r.quiet, r.alone, r.usable, job)
     return bool(fitting_nodes(r.free, r.quiet, r.alone, r.usable, r.fitting, job) >= job["nodes"])
 
 
@@ -379,14 +387,18 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 
 
 @noinline
-def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
-    """Whether a job can start now on the chosen nodes, those suspended that are to give way.
+def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> int:
+    """Whether a job can start now on the chosen nodes (1), those suspended that are to give way.
 
-    If they are killed instead, it cannot yet, and its nodes stay the chosen ones.
+    If they are killed instead, it cannot yet (0), and its nodes stay the chosen ones; -1 for a limit.
     """
+    try_alone(t, j)
     if p.counts[TAKES] == 0:
         choose_anew(t, r, j)
-        return True
+    if over_limit_on(t, j, r.chosen, True):
+        return -1
+    if p.counts[TAKES] == 0:
+        return 1
     nodes = t.jobs[j]["nodes"]
     for k in range(nodes):
         p.chosen[k] = r.chosen[k]
@@ -395,4 +407,4 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     if not can_start:
         for k in range(nodes):
             r.chosen[k] = p.chosen[k]
-    return bool(can_start)
+    return int(can_start)

@@ -31,6 +31,7 @@ _RESPONDS = re.compile(r"Node (\S+) now responding")
 _RESERVED = re.compile(r"Created reservation=(\S+) .*nodes=(\S+) .*start=(\S+) end=(\S+)")
 _NOT_KNOWN = re.compile(r"(?:Updated|Deleted) reservation=(\S+)|(\S+) reservation (\S+) advanced by")
 _RELEASED = re.compile(r"_release_job_rec: release hold on JobId=(\d+)")
+_KILLED = re.compile(r"job_signal: 9 of running JobId=(?:\d+_\d+\()?(\d+)")
 _CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
 _CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(?:\d+_\d+\()?(\d+)\)? Node=(\S+)")
 _BARRED = re.compile(
@@ -150,8 +151,8 @@ class Recording:
         Instant [ms], DRAIN or RESUME, and the node.
     reservations : list of RecordedReservation
         Reservations of nodes.
-    released, cancelled : dict of int to int
-        Instants [ms] at which jobs were released from a hold, and were cancelled while they waited.
+    released, cancelled, killed : dict of int to int
+        Instants [ms] at which jobs were released from a hold, and were cancelled while they waited or ran.
     cleared : dict of (int, str) to list of int
         Instants [ms] at which jobs had left a node.
     answers : dict of str to list of int
@@ -170,6 +171,7 @@ class Recording:
     reservations: list[RecordedReservation] = field(default_factory=list)
     released: dict[int, int] = field(default_factory=dict)
     cancelled: dict[int, int] = field(default_factory=dict)
+    killed: dict[int, int] = field(default_factory=dict)
     cleared: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     answers: dict[str, list[int]] = field(default_factory=dict)
     barred: dict[int, set[str]] = field(default_factory=dict)
@@ -234,12 +236,16 @@ def _freed(job: RecordedJob, recording: Recording) -> int:
 def _read_log(folder: Path) -> Recording:
     """Read the controller's log."""
     log = Recording(folder=folder)
-    instants = {_RELEASED: log.released, _CANCELLED: log.cancelled}
+    instants = {_RELEASED: log.released, _CANCELLED: log.cancelled, _KILLED: log.killed}
     away: set[str] = set()
-    latest = ""
+    latest = submitted = ""
     for stamp, text in log_lines(folder):
+        if "_slurm_rpc_submit_batch_job: JobId=" in text:
+            submitted = stamp
         if "Running job scheduler for" in text:
-            log.passes.append((milliseconds(stamp), SHORT if "default depth" in text else MAIN))
+            # a job that was submitted in the same millisecond, and before it, is seen
+            seen = milliseconds(stamp) + (stamp == submitted)
+            log.passes.append((seen, SHORT if "default depth" in text else MAIN))
         elif "_attempt_backfill: beginning" in text:
             log.passes.append((milliseconds(stamp), BACKFILL))
         elif "Priority MULTIFACTOR plugin loaded" in text:
@@ -317,6 +323,8 @@ def _job_of(
     left = [at for node in where for at in log.cleared.get((number, node), ())]
     if left and row.get("state", "").startswith("TIMEOUT"):
         end = max(left)
+    if row.get("state", "").startswith("CANCELLED"):
+        end = log.killed.get(number, end)
     end = _instant(row["done_ms"], end)
     interruptions = tuple(_interruption(each, number, log) for each in executions[:-1])
     first = interruptions[0].start if interruptions else start
@@ -333,7 +341,8 @@ def _job_of(
         cores=int(asked.get("cpus_per_task") or 0),
         memory=int(asked.get("mem_mb") or 0),
         gpus=int(asked.get("gpus") or 0),
-        limit=60 * int(row["time_limit_min"]),
+        # backfilling starts a job that names a shortest limit with that one
+        limit=60 * int((asked.get("time_min") and asked.get("time_limit_min")) or row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
         start=first,
         end=end,

@@ -40,6 +40,8 @@ from gridsched.systems.slurm.kernels import (
     BY_QUALITY,
     BY_TIME,
     BY_WALL,
+    EVERYWHERE,
+    EXCLUSIVE,
     NODE,
     WINDOW,
 )
@@ -280,6 +282,7 @@ class Replay:
             ),
             tier=np.array([each.tier for each in self.configuration.partitions], np.int64),
             limits=limits,
+            tries_all=self.configuration.tries_all,
         )
 
     def records(self) -> RecordArray:
@@ -290,7 +293,8 @@ class Replay:
         cores = {node.name: node.cores for node in self.configuration.nodes}
         for k, (of, place) in enumerate(rows):
             job, partition = self.recording.jobs[of], self.configuration.partitions[place]
-            whole = self.scheduler.select_type == "linear" or partition.exclusive or job.whole
+            everywhere = self.scheduler.select_type == "linear" or job.whole
+            whole = EVERYWHERE if everywhere else EXCLUSIVE if partition.exclusive else 0
             each = cores[partition.nodes[0]] if whole else max(job.cores, 1)
             memory = 0 if whole or not self.scheduler.memory_is_consumed else job.memory
             jobs[k]["nodes"], jobs[k]["cores"], jobs[k]["memory"] = job.nodes, each, memory
@@ -298,6 +302,7 @@ class Replay:
             jobs[k]["of"], jobs[k]["least"] = of, job.least
             jobs[k]["partition"], jobs[k]["user"] = place, users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
+            jobs[k]["processors_alone"] = cores[partition.nodes[0]] * job.nodes
             jobs[k]["late"], jobs[k]["barred"] = self._late(job), self.barred(job, place)
             jobs[k]["features"] = self.constraints.index(job.constraint)
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
