@@ -129,15 +129,28 @@ class FirstCome(Priorities):
     nice : int64[n], optional
         What is taken off the priority of each, which is one less than the last one without that
         (set_job_prio() of slurmctld, Slurm 22.05).
+    array : int64[n], optional
+        Job array of each, -1 for none: its tasks are submitted as one record, and have one priority.
     """
 
-    def __init__(self, of: Integers, rank: Integers | None = None, nice: Integers | None = None) -> None:
+    def __init__(
+        self,
+        of: Integers,
+        rank: Integers | None = None,
+        nice: Integers | None = None,
+        array: Integers | None = None,
+    ) -> None:
         jobs = int(of.max(initial=-1)) + 1
         super().__init__([0.0] * jobs, of)
         self.came = [False] * jobs
         self.nice = np.zeros(jobs, np.int64) if nice is None else nice
         self.last = _TOP_PRIORITY
+        records = np.full(jobs, -1) if array is None else array[:jobs]
+        last = -1
         for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
+            if last == records[k] >= 0:
+                self.last += 1  # further tasks of an array come with the first
+            last = records[k]
             self._come(k)
 
     def _come(self, job: int) -> None:

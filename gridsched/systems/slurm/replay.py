@@ -473,7 +473,7 @@ class Replay:
             rank = np.empty(len(come), np.int64)
             rank[np.argsort(come, kind="stable")] = np.arange(len(come))
             nice = np.array([job.nice for job in self.recording.jobs], np.int64)
-            return FirstCome(records["of"], rank, nice)
+            return FirstCome(records["of"], rank, nice, records["array"])
         if priorities == "computed":
             return self.multifactor(records)
         # the tasks of an array that wait have one record, which has the number of the array
