@@ -185,6 +185,9 @@ class Controller:
         self.floors: dict[int, int] = {}
         self.hetjobs: list[int] = []
         self.backfilled = 0
+        # arrays of which as many tasks run as may, and since when the others wait
+        self.full_arrays: set[int] = set()
+        self.since: dict[int, int] = {}
         # a backfill pass that was interrupted
         self.rest: Generator[None, int, None] | None = None
 
@@ -231,12 +234,23 @@ class Controller:
                             self.unmark(self.cluster.partitions[self.partition(j)])
                             self.mark(j, self.suits(j))
             self.killing = set()
+            self.see_arrays(now)
             if kind == 1:
                 self.backfill(now, *most)
             else:
                 self.main(now, self.cluster.depth + 1 if kind == 2 else 0)
+            self.see_arrays(now)
             self.wake(now)
         return self.started
+
+    def see_arrays(self, now: int) -> None:
+        """See which arrays have as many tasks running as may; the others wait anew once fewer do."""
+        for j, job in enumerate(self.jobs):
+            if self.tasks(j, now) >= self.most_tasks(j):
+                self.full_arrays.add(job.array)
+            elif job.array in self.full_arrays:
+                self.full_arrays.remove(job.array)
+                self.since[job.array] = now
 
     def advance(self, now: int) -> None:
         """Let all happen before an instant; what was used is counted until then, and then jobs end first."""
@@ -795,7 +809,8 @@ class Controller:
         """Whether nodes are kept for a job that cannot start."""
         cluster = self.cluster
         enough = self.priority(self.row[j]) >= cluster.least_priority
-        return enough and now - self.begin[j] >= cluster.least_age
+        begin = max(self.begin[j], self.since.get(self.jobs[j].array, 0))
+        return enough and now - begin >= cluster.least_age
 
     # --- components of heterogeneous jobs -----------------------------------------------------------
 

@@ -690,6 +690,7 @@ class Controller:
                 self.space.count[passes.NEXT] = 0
             return 0
         self._order_queue()
+        self._note_full_arrays(now // self.unit)
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
@@ -700,6 +701,18 @@ class Controller:
         count = self._make_pass(now, kind, depth)
         self.watch(self, now, kind)
         return count
+
+    def _note_full_arrays(self, second: int) -> None:
+        """Let the tasks of arrays of which as many run as may wait anew once fewer do.
+
+        Source: job_array_start_test and job_independent of slurmctld (job_mgr.c), Slurm 22.05.
+        """
+        if self.backfill.least_age == 0:
+            return  # it does not matter how long they wait
+        jobs, waiting = self.tables.jobs, self.queue[: self.waiting]
+        begin = jobs["begin"][waiting]
+        full = self.tables.tasks[jobs["array"][waiting]] >= jobs["most_tasks"][waiting]
+        jobs["begin"][waiting] = np.where(full, FOREVER, np.where(begin == FOREVER, second, begin))
 
     def _order_queue(self) -> None:
         """Have those who wait in order of tier, priority and number."""
@@ -787,6 +800,7 @@ class Controller:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self.look_at_lifecycles()
             self.waiting = self.ordered = kernels.leave(self.queue, self.waiting, self.of, self.start, gone)
+            self._note_full_arrays(second)
         if kind == BACKFILL and (failed := int(self.room.parts_counts[components.FAILED])):
             # jobs that could not start together are held like those that are requeued
             self.room.parts_counts[components.FAILED] = 0

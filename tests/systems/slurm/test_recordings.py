@@ -95,6 +95,13 @@ def test_partitions_do_not_start_jobs_that_they_do_not_admit(
     assert Replay.of(folder).closed_loop().start.tolist() == [1000, -1, -1 if start < 0 else 1000 * start]
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_pass_knows_the_jobs_whose_lines_precede_it(is_told: bool, tmp_path: Path) -> None:
+    lines = [f"[{stamp(1)}] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=9 usec=1"] if is_told else []
+    folder = made_up(tmp_path, [Row(1, 1, 5, 1, 2, "n1")], [(1, "main")], *lines)
+    assert Replay.of(folder).closed_loop().start.tolist() == [1000 if is_told else -1]
+
+
 @pytest.mark.parametrize("way", ["logged", "computed"])
 def test_a_job_has_a_priority_in_each_of_its_partitions(way: str, tmp_path: Path) -> None:
     lines = [
