@@ -46,6 +46,8 @@ def factors(shares: Shares, **used: float) -> dict[str, float]:
         if user in used:
             shares.add(place, used[user])
     shares.refresh()
+    for place in shares.place.values():
+        shares.see(place)
     return {user: float(shares.factor[place]) for (_, user), place in shares.place.items() if user}
 
 
