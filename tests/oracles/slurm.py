@@ -185,7 +185,8 @@ class Controller:
         self.floors: dict[int, int] = {}
         self.hetjobs: list[int] = []
         self.backfilled = 0
-        # arrays of which as many tasks run as may, and since when the others wait
+        # when passes saw tasks first; arrays of which as many run as may, and since when the others wait
+        self.first_seen: dict[int, int] = {}
         self.full_arrays: set[int] = set()
         self.since: dict[int, int] = {}
         # a backfill pass that was interrupted
@@ -244,8 +245,13 @@ class Controller:
         return self.started
 
     def see_arrays(self, now: int) -> None:
-        """See which arrays have as many tasks running as may; the others wait anew once fewer do."""
+        """See tasks of arrays for the first time, and which arrays have as many running as may.
+
+        Their tasks wait since then, and anew once fewer run.
+        """
         for j, job in enumerate(self.jobs):
+            if job.array >= 0 and job.submit < now:
+                self.first_seen.setdefault(j, now)
             if self.tasks(j, now) >= self.most_tasks(j):
                 self.full_arrays.add(job.array)
             elif job.array in self.full_arrays:
@@ -809,7 +815,7 @@ class Controller:
         """Whether nodes are kept for a job that cannot start."""
         cluster = self.cluster
         enough = self.priority(self.row[j]) >= cluster.least_priority
-        begin = max(self.begin[j], self.since.get(self.jobs[j].array, 0))
+        begin = max(self.begin[j], self.first_seen.get(j, 0), self.since.get(self.jobs[j].array, 0))
         return enough and now - begin >= cluster.least_age
 
     # --- components of heterogeneous jobs -----------------------------------------------------------

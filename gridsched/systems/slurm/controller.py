@@ -408,6 +408,9 @@ class Controller:
         # yet, for which partition each is in it, and places of those that wait
         self.in_pass = np.zeros(rows + 1, np.int64)
         self.rest = self.partition_of_rest = self.still = np.zeros(0, np.int64)
+        # jobs that wait for others, or are held
+        self.dependent = tickets.lifecycles.jobs["unmet"] > 1
+        self.unseen: list[int] = []  # rows of those, and of tasks of arrays, that no pass has seen
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
         # a job that was suspended has a start by which it would have run as long without that
@@ -494,6 +497,8 @@ class Controller:
             self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, since)
             if self.marks:
                 passes.try_submitted(self.pinned_tables, self.pinned_room, row)
+            if self.tables.jobs["array"][row] >= 0 or self.dependent[job]:
+                self.unseen.append(row)
         self._put_back(job)
 
     def _put_back(self, job: int) -> None:
@@ -690,6 +695,11 @@ class Controller:
                 self.space.count[passes.NEXT] = 0
             return 0
         self._order_queue()
+        if self.unseen:
+            # passes see that they are independent, which begins their wait (job_allocate, job_independent)
+            self.tables.jobs["begin"][self.unseen] = now // self.unit
+            self.priorities.begin(self.unseen, now)
+            self.unseen = []
         self._note_full_arrays(now // self.unit)
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job

@@ -47,6 +47,7 @@ JOB = np.dtype(
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
         ("planned", np.int64),  # the last pass that planned it in one of its partitions
+        ("sized", np.int64),  # whether a pass has found nodes for it, now or later
         ("asked", np.int64),  # time for which it counts for limits of minutes before it starts [s]
         ("promise", np.int64),  # time for which it counts once it has started [s]
         ("promised", np.int64),  # what is left of that [s]
@@ -519,6 +520,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     if following >= 0 and t.jobs[following]["start"] < 0:
         t.jobs[following]["record"] = t.counts[2]
         t.counts[2] += 1
+        t.jobs[following]["sized"] = 1
         t.jobs[j]["next_task"] = -1
 
 

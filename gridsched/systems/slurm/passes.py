@@ -216,6 +216,7 @@ def main_pass(
                 mark(r, suits, t.jobs[j])
             continue
         if enough:
+            t.jobs[t.jobs[j]["of"]]["sized"] = 1
             choose_lightest(t.free, r, t.jobs[j])
         if enough or who_gives_way.makes_room(t, r, p, j, now):
             j = who_gives_way.change_places(t, p, j)
@@ -271,6 +272,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             s.count[TRIES] += 1 - tried
             tried = 1
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
+            if begin < FOREVER:
+                t.jobs[t.jobs[j]["of"]]["sized"] = 1
         if begin == FOREVER or (no_plan and begin > now):
             if later and not no_plan:
                 continue

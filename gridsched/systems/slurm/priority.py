@@ -95,6 +95,9 @@ class Priorities:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         return float(self.priority[self.of[job]])
 
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        """Tasks of arrays, and jobs that waited for others, wait from the first pass on that sees them."""
+
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
 
@@ -356,6 +359,10 @@ class Multifactor(Usage):
         Weights of resources by which jobs of each partition are billed; none for processors.
     mebibyte : int
         Units of memory of the jobs that are one.
+    asked_memory : int64[n], optional
+        What each asks for on a node, where memory is not given to jobs; that of its record by default.
+    held : bool[n], optional
+        Jobs that are submitted with a hold, and are not tested before it ends.
     begin, unit, resets
         As of `Usage`.
     """
@@ -377,6 +384,8 @@ class Multifactor(Usage):
         resets: Resets,
         billing: Sequence[Mapping[str, float]] = (),
         mebibyte: int = 1,
+        asked_memory: Integers | None = None,
+        held: NDArray[np.bool_] | None = None,
     ) -> None:
         super().__init__(parameters, begin, unit, resets)
         self.jobs, self.billing, self.mebibyte = jobs, billing, mebibyte
@@ -405,11 +414,13 @@ class Multifactor(Usage):
         fixed = parameters.priority_weight_qos * quality - nice
         self.fixed = fixed
         per_node = nodes["memory"].sum() / max(len(nodes), 1)
+        self.held = np.zeros(len(jobs), np.bool_) if held is None else held
         # what is asked for at submission, by what the partition has; all memory where none is named
+        asked = jobs["memory"] if asked_memory is None else asked_memory
         per_job = {
             "processors": early_processors,
             "nodes": jobs["nodes"],
-            "memory": np.where(jobs["memory"] > 0, jobs["memory"], per_node) * jobs["nodes"],
+            "memory": np.where(asked > 0, asked, per_node) * jobs["nodes"],
             "gpus": jobs["gpus"] * jobs["nodes"],
         }
         of_nodes = {"processors": nodes["cores"], "nodes": np.ones(len(nodes))}
@@ -421,6 +432,9 @@ class Multifactor(Usage):
         weight = parameters.priority_weight_job_size
         self.early = weight * self._size(jobs["nodes"], early_processors, jobs["limit"])
         self.late = weight * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])
+        # total_cpus is that of whole nodes once select/linear has tested a job at its submission, or
+        # select/cons_tres has found nodes for it, as sched/builtin tries every bf_interval
+        self.sized_at_once = parameters.select_type == "linear" or parameters.scheduler_type == "builtin"
         self.shares.refresh()
 
     def _size(self, nodes: Any, processors: Any, limit: Any) -> NDArray[np.float64]:
@@ -450,8 +464,12 @@ class Multifactor(Usage):
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         self.submit[job] = now // self.unit
         self.shares.see(int(self.place[job]))
-        calculated_since = since < self.calculated
+        calculated_since = since < self.calculated and not self.held[job]
         return float(self._sum((self.late if calculated_since else self.early)[job], 0.0, job))
+
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        """Tasks of arrays, and jobs that waited for others, are seen by a pass first: their age starts."""
+        self.submit[rows] = now // self.unit
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again: its age starts again."""
@@ -522,5 +540,13 @@ class Multifactor(Usage):
                 self.shares.refresh()
         self.last = second
         age = np.clip((second - self.submit[waiting]) / max(self.parameters.priority_max_age, 1), 0.0, 1.0)
-        priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
+        size = np.where(self._sized(waiting), self.late[waiting], self.early[waiting])
+        priorities: NDArray[np.float64] = self._sum(size, age, waiting)
         return priorities
+
+    def _sized(self, waiting: Integers) -> NDArray[np.bool_]:
+        """Of which waiting jobs all processors are known; the tasks of an array that wait have one record."""
+        if self.sized_at_once:
+            return np.ones(len(waiting), np.bool_)
+        own, array = self.jobs["sized"][self.jobs["of"][waiting]] != 0, self.jobs["array"][waiting]
+        return np.asarray(own | np.isin(array, array[own & (array >= 0)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -204,6 +205,9 @@ class Watched(Priorities):
         priority = self.inner.submitted(job, now, since)
         self.given.setdefault(job, []).append((now, priority))
         return priority
+
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        self.inner.begin(rows, now)
 
     def requeued(self, job: int, now: int) -> None:
         self.inner.requeued(job, now)
