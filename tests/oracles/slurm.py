@@ -131,6 +131,8 @@ class Cluster:
     licences: tuple[int, ...] = ()
     one_plan: bool = False
     throttles: bool = False
+    # whether the order of the jobs is that of their records
+    fifo: bool = False
     # groups for which jobs count that run in each partition, and what its jobs have more of priority
     groups: list[tuple[int, ...]] = field(default_factory=list)
     bonus: list[float] = field(default_factory=list)
@@ -392,6 +394,8 @@ class Controller:
             if self.begin[j] < now and j not in self.started and j not in self.over
         ]
         tiers, rows = self.cluster.tiers, self.rows
+        if self.cluster.fifo:
+            return sorted(there, key=lambda row: self.place_of_record(row, there))
         return sorted(
             there,
             key=lambda row: (
@@ -402,6 +406,13 @@ class Controller:
                 row,
             ),
         )
+
+    def place_of_record(self, row: int, there: list[int]) -> tuple[tuple[int, int], bool, int]:
+        """Place of a job in a partition by its record; the tasks that wait have that of the first of them."""
+        j = self.rows[row][0]
+        array, waiting = self.jobs[j].array, {self.rows[other][0] for other in there}
+        head = min(k for k in waiting if k == j or self.jobs[k].array == array >= 0)
+        return self.records[head], row != self.first[j], j
 
     def over_count(self, j: int, now: int) -> bool:
         """Whether a group or the array of the job has too many jobs running, or it may not run so long."""

@@ -238,6 +238,10 @@ class Controller:
         self.rows: dict[int, list[int]] = {}
         for row in range(count, rows):
             self.rows.setdefault(int(self.of[row]), [int(self.of[row])]).append(row)
+        # place of each row among those of its job
+        self.choice = np.zeros(rows, np.int64)
+        for own in self.rows.values():
+            self.choice[own] = np.arange(len(own))
         self.place = np.argsort(np.argsort(self.of, kind="stable"), kind="stable")
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
@@ -358,6 +362,9 @@ class Controller:
         self.asleep: dict[int, int] = {}
         self.held: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)
+        # fifo_sched of `_schedule` (job_scheduler.c of slurmctld, Slurm 22.05)
+        basic = parameters.scheduler_type == "builtin" and parameters.priority_type == "basic"
+        self.by_record = basic and len(set(self.tier.tolist())) <= 1
         self.priorities: Priorities = priorities or FirstCome(self.of)
         self.minutes = None
         if tickets.minutes is not None:
@@ -725,8 +732,10 @@ class Controller:
         jobs["begin"][waiting] = np.where(full, FOREVER, np.where(begin == FOREVER, second, begin))
 
     def _order_queue(self) -> None:
-        """Have those who wait in order of tier, priority and number."""
-        if self.ordered == 0:
+        """Have those who wait in order of tier, priority and number, or of their records."""
+        if self.by_record:
+            self._order_by_record()
+        elif self.ordered == 0:
             waiting = self.queue[: self.waiting]
             priority = self.tables.jobs["priority"][waiting]
             tier = self.tier[self.tables.jobs["partition"][waiting]]
@@ -734,6 +743,18 @@ class Controller:
         elif self.ordered < self.waiting:
             kernels.insert(self.pinned_tables, self.queue, self.tier, self.place, self.ordered, self.waiting)
         self.ordered = self.waiting
+
+    def _order_by_record(self) -> None:
+        """Have those who wait in order of their records: of what comes first, and for each by its partitions.
+
+        The tasks of an array that wait have the record of the first, which is new when one of them started.
+        """
+        waiting = np.sort(self.queue[: self.waiting])
+        job, jobs = self.of[waiting], self.tables.jobs
+        together = np.where(jobs["array"][job] < 0, -1 - job, jobs["array"][job])
+        _, first, same = np.unique(together, return_index=True, return_inverse=True)
+        record = jobs["record"][job[first]][same.reshape(-1)]
+        self.queue[: self.waiting] = waiting[np.lexsort((job, self.choice[waiting], record))]
 
     def _queue_of_pass(self, most: int) -> int:
         """Have the queue of a backfill pass that takes time: how much of `in_pass` it is.

@@ -282,6 +282,8 @@ def test_jobs_that_no_node_comes_back_for_starve() -> None:
         ([-1, 100, -1, -1], -1, {"priority_type": "basic"}, [0, 2, 3, 1]),
         ([-1, -1, -1, -100], -1, {"priority_type": "basic"}, [0, 3, 1, 2]),
         ([-1, 2, -1, -1], -1, {"priority_type": "basic"}, [0, 2, 1, 3]),
+        # the order of their records
+        ([-1, 100, -1, -1], -1, {"priority_type": "basic", "scheduler_type": "builtin"}, [0, 1, 2, 3]),
         # one record, and one priority
         ([-1, 2, -1, -1], 7, {"priority_type": "basic"}, [0, 2, 3, 1]),
     ],
