@@ -424,13 +424,17 @@ class Controller:
 
     def over_limit(self, j: int, now: int) -> bool:
         """Whether it or a group of the job has too much running."""
-        if self.over_count(j, now) or self.jobs[j].barred == "resources":
+        return self.over_count(j, now) or self.over_amounts(j, now)
+
+    def over_amounts(self, j: int, now: int) -> bool:
+        """Whether it or a group of the job has too much of what is no number of jobs."""
+        if self.jobs[j].barred in ("wall", "resources"):
             return True
         for group in self.groups(j):
             members = [self.jobs[k] for k in self.running(now) if group in self.groups(k)]
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
             limit = self.cluster.limits[group]
-            if len(members) + 1 > limit.jobs or cores > limit.cores:
+            if cores > limit.cores:
                 return True
             if self.over_minutes(j, group, now):
                 return True
@@ -969,7 +973,10 @@ class Controller:
                 self.learn(row, now + YEAR)
                 if self.floor(job.hetjob, j) > now + cluster.window:
                     continue
-            if job.barred == "quality" or self.over_count(j, now):
+            # of an array one task is seen to be within limits of numbers of jobs
+            further = job.array >= 0 and (of_array.get((job.array, p), 0) > 0 or job.array in moved)
+            over = self.tasks(j, now) >= self.most_tasks(j) if further else self.over_count(j, now)
+            if job.barred == "quality" or over:
                 continue
             if cluster.tests_of_partition and of_partition.get(p, 0) >= cluster.tests_of_partition:
                 continue
@@ -1032,9 +1039,9 @@ class Controller:
             if job.hetjob >= 0:
                 self.learn(self.row[j], begin)
             elif begin <= now:
-                if self.over_limit(j, now):
+                if self.over_amounts(j, now):
                     return stretches
-                if job.barred == "account":
+                if job.barred == "account" or self.over_count(j, now):
                     at_once = None
                 elif self.pick(j, usable, self.running(now)) is not None:
                     self.unmark(usable)
@@ -1068,7 +1075,7 @@ class Controller:
             if job.hetjob >= 0 and self.deadlock(j, begin):
                 return stretches
             self.planned.add(j)
-            if self.over_limit(j, now) or job.barred == "memory":
+            if self.over_amounts(j, now) or job.barred == "memory":
                 return stretches
             size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
             self.full = self.made >= size

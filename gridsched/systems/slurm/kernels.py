@@ -404,15 +404,15 @@ def over_count(t: Any, j: int) -> bool:
 
 
 @inline
-def over_limit(t: Any, j: int) -> bool:
-    """Whether a group of the job has too much running for it to start now, or it asks for too much."""
+def over_amounts(t: Any, j: int) -> bool:
+    """Whether a group of the job has too much of some resource, or too few minutes, or it asks for too much."""
     if BY_WALL <= t.jobs[j]["barred"] <= BY_LIMIT:
         return True
     for k in range(t.limited.shape[1]):
         which = t.limited[j, k]
         if which < 0:
             continue
-        for what in range(t.amounts.shape[1]):
+        for what in range(1, t.amounts.shape[1]):
             if t.used[which, what] + t.amounts[j, what] > t.most[which, what]:
                 return True
         group = t.limits[which]
@@ -420,6 +420,12 @@ def over_limit(t: Any, j: int) -> bool:
         if group["minutes"] < FOREVER and over_minutes(group, t.jobs[j]["asked"], amount):
             return True
     return False
+
+
+@inline
+def over_limit(t: Any, j: int) -> bool:
+    """Whether a limit keeps a job from starting now."""
+    return over_count(t, j) or over_amounts(t, j)
 
 
 @inline

@@ -47,6 +47,7 @@ from gridsched.systems.slurm.kernels import (
     next_try,
     number_of_both,
     number_pass,
+    over_amounts,
     over_count,
     over_limit,
     pack,
@@ -286,9 +287,10 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if is_part:
             note_start(t, r, j, begin)
         elif begin <= now:
-            if over_limit(t, j):
+            if over_amounts(t, j):
                 return NEITHER
-            if t.jobs[j]["barred"] != BY_ACCOUNT and who_gives_way.has_room(t, r, p, j, now):
+            may = t.jobs[j]["barred"] != BY_ACCOUNT and not over_count(t, j)
+            if may and who_gives_way.has_room(t, r, p, j, now):
                 j = who_gives_way.change_places(t, p, j)
                 t.jobs[j]["limit"] = limit
                 start(t, r, j, now)
@@ -313,7 +315,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             continue
         if is_part and would_wait_for_each_other(t, r, j, begin):
             return NEITHER
-        if over_limit(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
+        if over_amounts(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
             t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
@@ -399,15 +401,20 @@ def backfill_pass(
             note_start(t, r, j, now + YEAR)
             if others_start(t, r, j) > now + b.window:
                 continue
-        if t.jobs[j]["barred"] == BY_QUALITY or who_gives_way.is_elsewhere(t, r, p, j) or over_count(t, j):
-            continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
+        tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
+        # of an array one task is seen to be within limits of numbers of jobs (`next_task`)
+        moved = tasks >= 0 and r.moved[0, array] == r.passes[0]
+        is_further = moved or (tasks >= 0 and tested(r, tasks) > 0)
+        if t.jobs[j]["barred"] == BY_QUALITY or who_gives_way.is_elsewhere(t, r, p, j):
+            continue
+        if t.tasks[array] >= t.jobs[j]["most_tasks"] if is_further else over_count(t, j):
+            continue
         if (b.max_per_partition and tested(r, own) >= b.max_per_partition) or (
             b.max_per_user and tested(r, u) >= b.max_per_user
         ):
             continue
-        tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
-        if tasks >= 0 and r.moved[0, array] == r.passes[0] and r.moved[1, array] != own:
+        if moved and r.moved[1, array] != own:
             continue  # the record of the tasks has become that of one that runs (_job_runnable_now)
         if tasks >= 0 and no_more_plans(t, b, j, tested(r, tasks)):
             continue
