@@ -405,7 +405,7 @@ def over_count(t: Any, j: int) -> bool:
 
 @inline
 def over_amounts(t: Any, j: int) -> bool:
-    """Whether a group of the job has too much of some resource, or too few minutes, or it asks for too much."""
+    """Whether a group of the job has too much of a resource, or too few minutes, or it asks for too much."""
     if BY_WALL <= t.jobs[j]["barred"] <= BY_LIMIT:
         return True
     for k in range(t.limited.shape[1]):
