@@ -136,6 +136,8 @@ class Cluster:
     # partitions whose jobs have whole nodes, and whether a submitted job is tried in all of its partitions
     exclusive: list[bool] = field(default_factory=list)
     tries_all: bool = False
+    # whether the order of the jobs is that of their records
+    fifo: bool = False
     # groups for which jobs count that run in each partition, and what its jobs have more of priority
     groups: list[tuple[int, ...]] = field(default_factory=list)
     bonus: list[float] = field(default_factory=list)
@@ -198,6 +200,10 @@ class Controller:
         self.floors: dict[int, int] = {}
         self.hetjobs: list[int] = []
         self.backfilled = 0
+        # when passes saw tasks first; arrays of which as many run as may, and since when the others wait
+        self.first_seen: dict[int, int] = {}
+        self.full_arrays: set[int] = set()
+        self.since: dict[int, int] = {}
         # a backfill pass that was interrupted
         self.rest: Generator[None, int, None] | None = None
 
@@ -236,10 +242,12 @@ class Controller:
         for now, kind, *most in passes:
             self.advance(now)
             self.killing = set()
+            self.see_arrays(now)
             if kind == 1:
                 self.backfill(now, *most)
             else:
                 self.main(now, self.cluster.depth + 1 if kind == 2 else 0)
+            self.see_arrays(now)
             self.wake(now)
         return self.started
 
@@ -297,6 +305,20 @@ class Controller:
         """Nodes of a job that is tried in its partition."""
         self.try_alone(j)
         return self.pick(j, usable, on)
+
+    def see_arrays(self, now: int) -> None:
+        """See tasks of arrays for the first time, and which arrays have as many running as may.
+
+        Their tasks wait since then, and anew once fewer run.
+        """
+        for j, job in enumerate(self.jobs):
+            if job.array >= 0 and job.submit < now:
+                self.first_seen.setdefault(j, now)
+            if self.tasks(j, now) >= self.most_tasks(j):
+                self.full_arrays.add(job.array)
+            elif job.array in self.full_arrays:
+                self.full_arrays.remove(job.array)
+                self.since[job.array] = now
 
     def advance(self, now: int) -> None:
         """Let all happen before an instant; what was used is counted until then, and then jobs end first."""
@@ -437,6 +459,8 @@ class Controller:
             if self.begin[j] < now and j not in self.started and j not in self.over
         ]
         tiers, rows = self.cluster.tiers, self.rows
+        if self.cluster.fifo:
+            return sorted(there, key=lambda row: self.place_of_record(row, there))
         return sorted(
             there,
             key=lambda row: (
@@ -447,6 +471,13 @@ class Controller:
                 row,
             ),
         )
+
+    def place_of_record(self, row: int, there: list[int]) -> tuple[tuple[int, int], bool, int]:
+        """Place of a job in a partition by its record; the tasks that wait have that of the first of them."""
+        j = self.rows[row][0]
+        array, waiting = self.jobs[j].array, {self.rows[other][0] for other in there}
+        head = min(k for k in waiting if k == j or self.jobs[k].array == array >= 0)
+        return self.records[head], row != self.first[j], j
 
     def over_count(self, j: int, now: int) -> bool:
         """Whether a group or the array of the job has too many jobs running, or it may not run so long."""
@@ -462,13 +493,17 @@ class Controller:
 
     def over_limit(self, j: int, now: int, where: list[int] | None = None) -> bool:
         """Whether it or a group of the job has too much running; it may be known which nodes it would get."""
-        if self.over_count(j, now) or self.jobs[j].barred == "resources":
+        return self.over_count(j, now) or self.over_amounts(j, now, where)
+
+    def over_amounts(self, j: int, now: int, where: list[int] | None = None) -> bool:
+        """Whether it or a group of the job has too much of what is no number of jobs."""
+        if self.jobs[j].barred in ("wall", "resources"):
             return True
         for group in self.groups(j):
             members = [self.jobs[k] for k in self.running(now) if group in self.groups(k)]
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
             limit = self.cluster.limits[group]
-            if len(members) + 1 > limit.jobs or cores > limit.cores:
+            if cores > limit.cores:
                 return True
             own = self.nodes_of(group, now)
             need = self.jobs[j].nodes
@@ -933,7 +968,8 @@ class Controller:
         """Whether nodes are kept for a job that cannot start."""
         cluster = self.cluster
         enough = self.priority(self.row[j]) >= cluster.least_priority
-        return enough and now - self.begin[j] >= cluster.least_age
+        begin = max(self.begin[j], self.first_seen.get(j, 0), self.since.get(self.jobs[j].array, 0))
+        return enough and now - begin >= cluster.least_age
 
     # --- components of heterogeneous jobs -----------------------------------------------------------
 
@@ -1080,7 +1116,10 @@ class Controller:
                 self.learn(row, now + YEAR)
                 if self.floor(job.hetjob, j) > now + cluster.window:
                     continue
-            if job.barred == "quality" or self.over_count(j, now):
+            # of an array one task is seen to be within limits of numbers of jobs
+            further = job.array >= 0 and (of_array.get((job.array, p), 0) > 0 or job.array in moved)
+            over = self.tasks(j, now) >= self.most_tasks(j) if further else self.over_count(j, now)
+            if job.barred == "quality" or over:
                 continue
             if cluster.tests_of_partition and of_partition.get(p, 0) >= cluster.tests_of_partition:
                 continue
@@ -1174,8 +1213,8 @@ class Controller:
             if job.hetjob >= 0:
                 self.learn(self.row[j], begin)
             elif begin <= now:
-                if job.barred == "account":
-                    if self.over_limit(j, now):
+                if job.barred == "account" or self.over_count(j, now):
+                    if self.over_amounts(j, now):
                         return stretches
                     at_once = None
                 elif self.pick_alone(j, usable, self.running(now)) is not None:
@@ -1214,7 +1253,7 @@ class Controller:
             if job.hetjob >= 0 and self.deadlock(j, begin):
                 return stretches
             self.planned.add(j)
-            if self.over_limit(j, now) or job.barred == "memory":
+            if self.over_amounts(j, now) or job.barred == "memory":
                 return stretches
             size = cluster.stretches or cluster.tests or 2 * len(self.jobs) + 1
             self.full = self.made >= size

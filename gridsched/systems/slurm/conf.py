@@ -695,6 +695,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
         "enforce_limits": bool({"limits", "safe", "qos", "all"} & enforced),
         "safe_limits": bool({"safe", "all"} & enforced),
+        "every_partition_admits": found.text("EnforcePartLimits").upper() == "ALL",
         **{name: found.number(key, 0) for key, name in _WEIGHTS.items()},
     }
     for flag in split_hosts(found.text("PriorityFlags")):

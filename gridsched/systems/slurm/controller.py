@@ -243,6 +243,10 @@ class Controller:
         self.rows: dict[int, list[int]] = {}
         for row in range(count, rows):
             self.rows.setdefault(int(self.of[row]), [int(self.of[row])]).append(row)
+        # place of each row among those of its job
+        self.choice = np.zeros(rows, np.int64)
+        for own in self.rows.values():
+            self.choice[own] = np.arange(len(own))
         self.place = np.argsort(np.argsort(self.of, kind="stable"), kind="stable")
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
         reach = np.ascontiguousarray(machine.reach, np.uint8)
@@ -388,6 +392,9 @@ class Controller:
         self.asleep: dict[int, int] = {}
         self.held: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)
+        # fifo_sched of `_schedule` (job_scheduler.c of slurmctld, Slurm 22.05)
+        basic = parameters.scheduler_type == "builtin" and parameters.priority_type == "basic"
+        self.by_record = basic and len(set(self.tier.tolist())) <= 1
         self.priorities: Priorities = priorities or FirstCome(self.of)
         self.minutes = None
         if tickets.minutes is not None:
@@ -438,6 +445,9 @@ class Controller:
         # yet, for which partition each is in it, and places of those that wait
         self.in_pass = np.zeros(rows + 1, np.int64)
         self.rest = self.partition_of_rest = self.still = np.zeros(0, np.int64)
+        # jobs that wait for others, or are held
+        self.dependent = tickets.lifecycles.jobs["unmet"] > 1
+        self.unseen: list[int] = []  # rows of those, and of tasks of arrays, that no pass has seen
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
         # a job that was suspended has a start by which it would have run as long without that
@@ -523,6 +533,8 @@ class Controller:
         rows = self.rows.get(job, [job])
         for row in rows:
             self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, since)
+            if self.tables.jobs["array"][row] >= 0 or self.dependent[job]:
+                self.unseen.append(row)
         if self.tries:
             self._try(rows)
         self._put_back(job)
@@ -735,6 +747,12 @@ class Controller:
                 self.space.count[passes.NEXT] = 0
             return 0
         self._order_queue()
+        if self.unseen:
+            # passes see that they are independent, which begins their wait (job_allocate, job_independent)
+            self.tables.jobs["begin"][self.unseen] = now // self.unit
+            self.priorities.begin(self.unseen, now)
+            self.unseen = []
+        self._note_full_arrays(now // self.unit)
         if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
@@ -746,9 +764,23 @@ class Controller:
         self.watch(self, now, kind)
         return count
 
+    def _note_full_arrays(self, second: int) -> None:
+        """Let the tasks of arrays of which as many run as may wait anew once fewer do.
+
+        Source: job_array_start_test and job_independent of slurmctld (job_mgr.c), Slurm 22.05.
+        """
+        if self.backfill.least_age == 0:
+            return  # it does not matter how long they wait
+        jobs, waiting = self.tables.jobs, self.queue[: self.waiting]
+        begin = jobs["begin"][waiting]
+        full = self.tables.tasks[jobs["array"][waiting]] >= jobs["most_tasks"][waiting]
+        jobs["begin"][waiting] = np.where(full, FOREVER, np.where(begin == FOREVER, second, begin))
+
     def _order_queue(self) -> None:
-        """Have those who wait in order of tier, priority and number."""
-        if self.ordered == 0:
+        """Have those who wait in order of tier, priority and number, or of their records."""
+        if self.by_record:
+            self._order_by_record()
+        elif self.ordered == 0:
             waiting = self.queue[: self.waiting]
             priority = self.tables.jobs["priority"][waiting]
             tier = self.tier[self.tables.jobs["partition"][waiting]]
@@ -756,6 +788,18 @@ class Controller:
         elif self.ordered < self.waiting:
             kernels.insert(self.pinned_tables, self.queue, self.tier, self.place, self.ordered, self.waiting)
         self.ordered = self.waiting
+
+    def _order_by_record(self) -> None:
+        """Have those who wait in order of their records: of what comes first, and for each by its partitions.
+
+        The tasks of an array that wait have the record of the first, which is new when one of them started.
+        """
+        waiting = np.sort(self.queue[: self.waiting])
+        job, jobs = self.of[waiting], self.tables.jobs
+        together = np.where(jobs["array"][job] < 0, -1 - job, jobs["array"][job])
+        _, first, same = np.unique(together, return_index=True, return_inverse=True)
+        record = jobs["record"][job[first]][same.reshape(-1)]
+        self.queue[: self.waiting] = waiting[np.lexsort((job, self.choice[waiting], record))]
 
     def _queue_of_pass(self, most: int) -> int:
         """Have the queue of a backfill pass that takes time: how much of `in_pass` it is.
@@ -832,6 +876,7 @@ class Controller:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
                     self.look_at_lifecycles()
             self.waiting = self.ordered = kernels.leave(self.queue, self.waiting, self.of, self.start, gone)
+            self._note_full_arrays(second)
         if kind == BACKFILL and (failed := int(self.room.parts_counts[components.FAILED])):
             # jobs that could not start together are held like those that are requeued
             self.room.parts_counts[components.FAILED] = 0

@@ -147,6 +147,8 @@ def cluster_jobs(
     reason = np.where((reason == 0) & ~_admitted(owners, where, cluster, rules), len(REASONS) + 1, reason)
     total = np.array(list((parameters.licences or {}).values()), np.int64)
     reason = np.where((reason == 0) & (held > total).any(axis=1), len(REASONS) + 2, reason)
+    if parameters.every_partition_admits:
+        _reject_by_one(records, reason, reach)
     rows = _possible(records, reason)
     records, limited, rejected = records[rows], limited[rows], reason[rows[: len(by_job)]]
     apart = (rejected == 0) & np.isin(parts, parts[(rejected > 0) & (parts >= 0)])
@@ -222,6 +224,18 @@ def _repeated(workload: Workload, of: Integers) -> Workload:
     if len(of) == len(workload):
         return workload
     return replace(workload, dependencies=None).select(of)
+
+
+def _reject_by_one(records: RecordArray, reason: Integers, reach: NDArray[np.uint8]) -> None:
+    """Let jobs be rejected in all of their partitions if one of them does not admit them.
+
+    Source: `_valid_job_part` and `_select_nodes_parts_resvs` of slurmctld (job_mgr.c), Slurm 22.05: nodes
+    that its features do not allow are no reason.
+    """
+    not_admitted = len(REASONS) + 1
+    beyond = records["nodes"] > reach.sum(axis=1)[records["partition"]]
+    refused = records["of"][np.isin(reason, (1, not_admitted)) | beyond]
+    reason[(reason == 0) & np.isin(records["of"], refused)] = not_admitted
 
 
 def _possible(records: RecordArray, reason: Integers) -> Integers:

@@ -55,6 +55,7 @@ JOB = np.dtype(
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
         ("planned", np.int64),  # the last pass that planned it in one of its partitions
+        ("sized", np.int64),  # whether a pass has found nodes for it, now or later
         ("asked", np.int64),  # time for which it counts for limits of minutes before it starts [s]
         ("promise", np.int64),  # time for which it counts once it has started [s]
         ("promised", np.int64),  # what is left of that [s]
@@ -424,13 +425,13 @@ def over_count(t: Any, j: int) -> bool:
 
 
 @inline
-def over_limit(t: Any, j: int) -> bool:
-    """Whether a group of the job has too much running for it to start now, or it asks for too much."""
-    return over_limit_on(t, j, t.running, False)
+def over_amounts(t: Any, j: int) -> bool:
+    """Whether a group of the job has too much of a resource, or too few minutes, or it asks for too much."""
+    return over_amounts_on(t, j, t.running, False)
 
 
 @noinline
-def over_limit_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
+def over_amounts_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
     """The same where its nodes may be known: those that its group has already do not count once more.
 
     Source: `_get_unique_job_node_cnt` and `acct_policy_get_max_nodes` of slurmctld (acct_policy.c).
@@ -442,7 +443,7 @@ def over_limit_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
         if which < 0:
             continue
         group = t.limits[which]
-        for what in range(t.amounts.shape[1]):
+        for what in range(1, t.amounts.shape[1]):
             more = t.amounts[j, what]
             if what == NODES and known and group["held"] >= 0 and more <= t.most[which, what]:
                 for k in range(t.jobs[j]["nodes"]):
@@ -453,6 +454,18 @@ def over_limit_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
         if group["minutes"] < FOREVER and over_minutes(group, t.jobs[j]["asked"], amount):
             return True
     return False
+
+
+@inline
+def over_limit(t: Any, j: int) -> bool:
+    """Whether a limit keeps a job from starting now."""
+    return over_count(t, j) or over_amounts(t, j)
+
+
+@inline
+def over_limit_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
+    """The same where its nodes may be known."""
+    return over_count(t, j) or over_amounts_on(t, j, nodes, known)
 
 
 @inline
@@ -586,6 +599,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     if following >= 0 and t.jobs[following]["start"] < 0:
         t.jobs[following]["record"] = t.counts[2]
         t.counts[2] += 1
+        t.jobs[following]["sized"] = 1
         t.jobs[j]["next_task"] = -1
 
 

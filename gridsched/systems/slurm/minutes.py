@@ -9,6 +9,7 @@ Source: src/slurmctld/acct_policy.c and src/plugins/priority/multifactor of Slur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +98,10 @@ class Minutes(Usage):
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         return self.inner.submitted(job, now, since)
+
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        """Tasks of arrays, and jobs that waited for others, are seen by a pass first."""
+        self.inner.begin(rows, now)
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again."""

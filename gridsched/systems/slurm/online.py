@@ -264,6 +264,7 @@ class OnlineSlurm(Online):
         moved = np.array([after.place[who] for who in before.place], np.int64)
         after.used[moved] = before.used
         after.refresh()
+        after.effective[moved] = before.effective
         priorities.place[: self._jobs] = moved[priorities.place[: self._jobs]]
         priorities.shares = after
 

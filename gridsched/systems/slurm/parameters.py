@@ -165,6 +165,8 @@ class SlurmParameters:
     safe_limits : bool
         Whether AccountingStorageEnforce has safe: a job starts only if its group has minutes (GrpTRESMins)
         for it to run to its time limit. Otherwise jobs are killed when their group has used up its minutes.
+    every_partition_admits : bool
+        Whether EnforcePartLimits is ALL: a job that names partitions is rejected if one of them rejects it.
     account_shares, user_shares : mapping of int to int, optional
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
     partition_factors : mapping of int to int, optional
@@ -249,6 +251,7 @@ class SlurmParameters:
     priority_usage_reset_period: ResetPeriod = "none"
     enforce_limits: bool = False
     safe_limits: bool = False
+    every_partition_admits: bool = False
     account_shares: Mapping[int, int] | None = None
     user_shares: Mapping[int, int] | None = None
     partition_factors: Mapping[int, int] | None = None

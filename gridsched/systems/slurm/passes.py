@@ -49,8 +49,8 @@ from gridsched.systems.slurm.kernels import (
     note_wanted,
     number_of_both,
     number_pass,
+    over_amounts,
     over_count,
-    over_limit,
     over_limit_on,
     pack,
     past_reservations,
@@ -256,6 +256,7 @@ def main_pass(
         mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
         if enough:
+            t.jobs[t.jobs[j]["of"]]["sized"] = 1
             choose_lightest(t.free, r, t.jobs[j])
         if over_limit_on(t, j, r.chosen, enough) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
             if not enough:
@@ -316,6 +317,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             s.count[TRIES] += 1 - tried
             tried = 1
             begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
+            if begin < FOREVER:
+                t.jobs[t.jobs[j]["of"]]["sized"] = 1
         if begin == FOREVER or (no_plan and begin > now):
             if later and not no_plan:
                 continue
@@ -328,8 +331,8 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if is_part:
             note_start(t, r, j, begin)
         elif begin <= now:
-            may = t.jobs[j]["barred"] != BY_ACCOUNT
-            room = who_gives_way.has_room(t, r, p, j, now) if may else -over_limit(t, j)
+            may = t.jobs[j]["barred"] != BY_ACCOUNT and not over_count(t, j)
+            room = who_gives_way.has_room(t, r, p, j, now) if may else -int(over_amounts(t, j))
             if room < 0:
                 return NEITHER
             if room > 0:
@@ -357,7 +360,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             continue
         if is_part and would_wait_for_each_other(t, r, j, begin):
             return NEITHER
-        if over_limit(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
+        if over_amounts(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
             t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
@@ -470,15 +473,20 @@ def backfill_pass(
             note_start(t, r, j, now + YEAR)
             if others_start(t, r, j) > now + b.window:
                 continue
-        if t.jobs[j]["barred"] == BY_QUALITY or who_gives_way.is_elsewhere(t, r, p, j) or over_count(t, j):
-            continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
+        tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
+        # of an array one task is seen to be within limits of numbers of jobs (`next_task`)
+        moved = tasks >= 0 and r.moved[0, array] == r.passes[0]
+        is_further = moved or (tasks >= 0 and tested(r, tasks) > 0)
+        if t.jobs[j]["barred"] == BY_QUALITY or who_gives_way.is_elsewhere(t, r, p, j):
+            continue
+        if t.tasks[array] >= t.jobs[j]["most_tasks"] if is_further else over_count(t, j):
+            continue
         if (b.max_per_partition and tested(r, own) >= b.max_per_partition) or (
             b.max_per_user and tested(r, u) >= b.max_per_user
         ):
             continue
-        tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
-        if tasks >= 0 and r.moved[0, array] == r.passes[0] and r.moved[1, array] != own:
+        if moved and r.moved[1, array] != own:
             continue  # the record of the tasks has become that of one that runs (_job_runnable_now)
         if tasks >= 0 and no_more_plans(t, r, b, queue, waiting, j, tested(r, tasks)):
             continue

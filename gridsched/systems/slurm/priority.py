@@ -95,6 +95,9 @@ class Priorities:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         return float(self.priority[self.of[job]])
 
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        """Tasks of arrays, and jobs that waited for others, wait from the first pass on that sees them."""
+
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
 
@@ -129,15 +132,28 @@ class FirstCome(Priorities):
     nice : int64[n], optional
         What is taken off the priority of each, which is one less than the last one without that
         (set_job_prio() of slurmctld, Slurm 22.05).
+    array : int64[n], optional
+        Job array of each, -1 for none: its tasks are submitted as one record, and have one priority.
     """
 
-    def __init__(self, of: Integers, rank: Integers | None = None, nice: Integers | None = None) -> None:
+    def __init__(
+        self,
+        of: Integers,
+        rank: Integers | None = None,
+        nice: Integers | None = None,
+        array: Integers | None = None,
+    ) -> None:
         jobs = int(of.max(initial=-1)) + 1
         super().__init__([0.0] * jobs, of)
         self.came = [False] * jobs
         self.nice = np.zeros(jobs, np.int64) if nice is None else nice
         self.last = _TOP_PRIORITY
+        records = np.full(jobs, -1) if array is None else array[:jobs]
+        last = -1
         for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
+            if last == records[k] >= 0:
+                self.last += 1  # further tasks of an array come with the first
+            last = records[k]
             self._come(k)
 
     def _come(self, job: int) -> None:
@@ -217,6 +233,13 @@ class Shares:
         self.below = [sum(max(self.shares[child], 0) for child in own) for own in self.children]
         self.used = np.zeros(len(tree))
         self.factor = np.ones(len(tree))
+        # of the classic formula: associations, those above first; normalised shares; effective use
+        self.order = [self.place[ROOT, ""]] if tree else []
+        for above in self.order:
+            self.order += self.children[above]
+        self.normal, self.effective = np.ones(len(tree)), np.ones(len(tree))
+        for k in self.order[1:]:
+            self.normal[k] = self.normal[self.parent[k]] * self._part(k)
         self.known = False
         self.users = sum(self.is_user)
         for who, usage in accounting.usage.items():
@@ -235,16 +258,29 @@ class Shares:
         self.known = self.known and factor > 0
 
     def refresh(self) -> None:
-        """Work out the fair shares again, if anything was used since."""
-        if self.known:
-            return
-        self.known = True
-        if self.fair_tree:
+        """Work out the fair shares again, if anything was used since; with the classic formula see `see`."""
+        if not self.fair_tree:
+            for k in self.order[1:]:
+                self.effective[k] = math.nan if self.is_user[k] else self._effective(k)
+        elif not self.known:
+            self.known = True
             self.rank = self.left = self.users
             self.values = self.used.tolist()
             self._rank(self.children[self.place[ROOT, ""]], False)
-        else:
-            self._classic(self.place[ROOT, ""], 1.0, 1.0)
+
+    def see(self, place: int) -> None:
+        """Work out a fair share of the classic formula: two to the minus effective use by normalised shares.
+
+        The effective use of accounts is worked out with `refresh`, that of a user when it is needed first
+        after that, by what was used until then (_set_children_usage_efctv and _get_fairshare_priority of
+        priority/multifactor, Slurm 22.05).
+        """
+        if self.fair_tree or place < 0:
+            return
+        if math.isnan(self.effective[place]):
+            self.effective[place] = self._effective(place)
+        normal = self.normal[place] * self.damping
+        self.factor[place] = 2.0 ** -(self.effective[place] / normal) if normal > 0 else 0.0
 
     def _level(self, k: int) -> float:
         """Fair share of an association among its siblings: its part of the shares by its part of the use."""
@@ -280,21 +316,20 @@ class Shares:
                 i += 1
             self._rank(merged, same)
 
-    def _classic(self, k: int, normal: float, effective: float) -> None:
-        """Two to the minus effective use by normalised shares, for all below an association."""
-        total = self.below[k]
-        whole = self.used[self.place[ROOT, ""]]
-        for child in self.children[k]:
-            part = max(self.shares[child], 0) / total if total else 0.0
-            used = self.used[child] / whole if whole > 0 else 0.0
-            if self.shares[child] == USE_PARENT:
-                own_normal, own_effective = normal, effective
-            else:
-                own_normal = normal * part
-                own_effective = used if self.parent[k] < 0 else used + (effective - used) * part
-            exponent = own_effective / own_normal / self.damping if own_normal > 0 else math.inf
-            self.factor[child] = 2.0**-exponent
-            self._classic(child, own_normal, own_effective)
+    def _part(self, k: int) -> float:
+        """Part that an association has of the shares beside it; all where they are those of its parent."""
+        if self.shares[k] == USE_PARENT:
+            return 1.0
+        total = self.below[self.parent[k]]
+        return max(self.shares[k], 0) / total if total else 0.0
+
+    def _effective(self, k: int) -> float:
+        """Effective use of an association: its own, and its part of what those beside it used."""
+        above, root = self.parent[k], self.order[0]
+        if self.shares[k] == USE_PARENT:
+            return float(self.effective[above])
+        used = float(min(self.used[k] / self.used[root], 1.0)) if self.used[root] > 0 else 0.0
+        return used if above == root else used + float(self.effective[above] - used) * self._part(k)
 
 
 class Multifactor(Usage):
@@ -324,6 +359,10 @@ class Multifactor(Usage):
         Weights of resources by which jobs of each partition are billed; none for processors.
     mebibyte : int
         Units of memory of the jobs that are one.
+    asked_memory : int64[n], optional
+        What each asks for on a node, where memory is not given to jobs; that of its record by default.
+    held : bool[n], optional
+        Jobs that are submitted with a hold, and are not tested before it ends.
     begin, unit, resets
         As of `Usage`.
     """
@@ -345,6 +384,8 @@ class Multifactor(Usage):
         resets: Resets,
         billing: Sequence[Mapping[str, float]] = (),
         mebibyte: int = 1,
+        asked_memory: Integers | None = None,
+        held: NDArray[np.bool_] | None = None,
     ) -> None:
         super().__init__(parameters, begin, unit, resets)
         self.jobs, self.billing, self.mebibyte = jobs, billing, mebibyte
@@ -373,11 +414,13 @@ class Multifactor(Usage):
         fixed = parameters.priority_weight_qos * quality - nice
         self.fixed = fixed
         per_node = nodes["memory"].sum() / max(len(nodes), 1)
+        self.held = np.zeros(len(jobs), np.bool_) if held is None else held
         # what is asked for at submission, by what the partition has; all memory where none is named
+        asked = jobs["memory"] if asked_memory is None else asked_memory
         per_job = {
             "processors": early_processors,
             "nodes": jobs["nodes"],
-            "memory": np.where(jobs["memory"] > 0, jobs["memory"], per_node) * jobs["nodes"],
+            "memory": np.where(asked > 0, asked, per_node) * jobs["nodes"],
             "gpus": jobs["gpus"] * jobs["nodes"],
         }
         of_nodes = {"processors": nodes["cores"], "nodes": np.ones(len(nodes))}
@@ -389,6 +432,9 @@ class Multifactor(Usage):
         weight = parameters.priority_weight_job_size
         self.early = weight * self._size(jobs["nodes"], early_processors, jobs["limit"])
         self.late = weight * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])
+        # total_cpus is that of whole nodes once select/linear has tested a job at its submission, or
+        # select/cons_tres has found nodes for it, as sched/builtin tries every bf_interval
+        self.sized_at_once = parameters.select_type == "linear" or parameters.scheduler_type == "builtin"
         self.shares.refresh()
 
     def _size(self, nodes: Any, processors: Any, limit: Any) -> NDArray[np.float64]:
@@ -417,8 +463,13 @@ class Multifactor(Usage):
     def submitted(self, job: int, now: int, since: int) -> float:
         """Priority of a job that enters the queue at `now`, and is known since then or before [ticks]."""
         self.submit[job] = now // self.unit
-        calculated_since = since < self.calculated
+        self.shares.see(int(self.place[job]))
+        calculated_since = since < self.calculated and not self.held[job]
         return float(self._sum((self.late if calculated_since else self.early)[job], 0.0, job))
+
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        """Tasks of arrays, and jobs that waited for others, are seen by a pass first: their age starts."""
+        self.submit[rows] = now // self.unit
 
     def requeued(self, job: int, now: int) -> None:
         """A job that was preempted waits again: its age starts again."""
@@ -455,6 +506,19 @@ class Multifactor(Usage):
         parts = [float(weight * amounts[name]) for name, weight in weights.items()]
         return max(parts) if self.parameters.max_tres else sum(parts)
 
+    def _in_order(self, waiting: Integers) -> list[int]:
+        """Jobs that run, and with the classic formula those that wait, in the order of their records.
+
+        The tasks of an array that wait have one record, that of the first.
+        """
+        if self.shares.fair_tree:
+            return sorted(self.since)
+        first: dict[tuple[int, int], int] = {}
+        for job in np.unique(self.jobs["of"][waiting]).tolist():
+            array = int(self.jobs[job]["array"])
+            first.setdefault((array, job if array < 0 else -1), job)
+        return sorted([*self.since, *first.values()], key=lambda job: int(self.jobs[job]["record"]))
+
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
         self.next = now + self.parameters.priority_calc_period * self.unit
@@ -464,11 +528,25 @@ class Multifactor(Usage):
             if second >= self.reset:
                 self.shares.decay(0.0)
                 self.reset = self.resets.after(second)
+            if not self.shares.fair_tree:
+                self.shares.refresh()
             self.shares.decay(self.decay ** (second - self.last))
-            for job in sorted(self.since):
-                self._use(job, second)
-            self.shares.refresh()
+            for job in self._in_order(waiting):
+                if job in self.since:
+                    self._use(job, second)
+                else:
+                    self.shares.see(int(self.place[job]))
+            if self.shares.fair_tree:
+                self.shares.refresh()
         self.last = second
         age = np.clip((second - self.submit[waiting]) / max(self.parameters.priority_max_age, 1), 0.0, 1.0)
-        priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
+        size = np.where(self._sized(waiting), self.late[waiting], self.early[waiting])
+        priorities: NDArray[np.float64] = self._sum(size, age, waiting)
         return priorities
+
+    def _sized(self, waiting: Integers) -> NDArray[np.bool_]:
+        """Of which waiting jobs all processors are known; the tasks of an array that wait have one record."""
+        if self.sized_at_once:
+            return np.ones(len(waiting), np.bool_)
+        own, array = self.jobs["sized"][self.jobs["of"][waiting]] != 0, self.jobs["array"][waiting]
+        return np.asarray(own | np.isin(array, array[own & (array >= 0)]))

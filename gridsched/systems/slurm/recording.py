@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import EventKind
+from gridsched.engine.records import FOREVER
 from gridsched.errors import TraceError
 from gridsched.systems.slurm.conf import licences_of
 from gridsched.systems.slurm.controller import BACKFILL, MAIN, SHORT
@@ -159,6 +160,8 @@ class Recording:
         Instants [ms] at which nodes answered the controller, also that they are free.
     barred : dict of int to set of str
         Partitions of which jobs may not use the nodes since their users are not in AllowGroups.
+    known : dict of int to int
+        Place in `passes` of the first pass that follows the line that says that a job was submitted.
     """
 
     folder: Path
@@ -175,6 +178,7 @@ class Recording:
     cleared: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     answers: dict[str, list[int]] = field(default_factory=dict)
     barred: dict[int, set[str]] = field(default_factory=dict)
+    known: dict[int, int] = field(default_factory=dict)
 
 
 def milliseconds(stamp: str) -> int:
@@ -238,14 +242,12 @@ def _read_log(folder: Path) -> Recording:
     log = Recording(folder=folder)
     instants = {_RELEASED: log.released, _CANCELLED: log.cancelled, _KILLED: log.killed}
     away: set[str] = set()
-    latest = submitted = ""
+    latest = ""
     for stamp, text in log_lines(folder):
-        if "_slurm_rpc_submit_batch_job: JobId=" in text:
-            submitted = stamp
+        if found := _INITIAL.search(text):
+            log.known[int(found[1])] = len(log.passes)
         if "Running job scheduler for" in text:
-            # a job that was submitted in the same millisecond, and before it, is seen
-            seen = milliseconds(stamp) + (stamp == submitted)
-            log.passes.append((seen, SHORT if "default depth" in text else MAIN))
+            log.passes.append((milliseconds(stamp), SHORT if "default depth" in text else MAIN))
         elif "_attempt_backfill: beginning" in text:
             log.passes.append((milliseconds(stamp), BACKFILL))
         elif "Priority MULTIFACTOR plugin loaded" in text:
@@ -326,6 +328,9 @@ def _job_of(
     if row.get("state", "").startswith("CANCELLED"):
         end = log.killed.get(number, end)
     end = _instant(row["done_ms"], end)
+    # the order of lines says more than their stamps, of which two can be the same
+    following = log.passes[log.known.get(int(array), len(log.passes)) :][:1]
+    submit = min(_instant(row["submit_ms"], -1), *(at - 1 for at, _ in following), FOREVER)
     interruptions = tuple(_interruption(each, number, log) for each in executions[:-1])
     first = interruptions[0].start if interruptions else start
     return RecordedJob(
@@ -343,7 +348,7 @@ def _job_of(
         gpus=int(asked.get("gpus") or 0),
         # backfilling starts a job that names a shortest limit with that one
         limit=60 * int((asked.get("time_min") and asked.get("time_limit_min")) or row["time_limit_min"]),
-        submit=_instant(row["submit_ms"], -1),
+        submit=submit,
         start=first,
         end=end,
         by=BACKFILL if (executions or [row])[0].get("by") == "backfill" else MAIN,

@@ -366,7 +366,7 @@ class Replay:
             [each.preempt_mode or self.scheduler.preempt_mode for each in partitions],
             [name for *_, name in self.owners],
         )
-        return Controller(
+        made = Controller(
             machine,
             Tickets(
                 jobs=records,
@@ -384,6 +384,8 @@ class Replay:
             departures=self._departures() if latency is None else None,
             watch=watch,
         )
+        made.dependent |= np.array([job.held for job in jobs], np.bool_)
+        return made
 
     def _late(self, job: RecordedJob) -> int:
         """Seconds from the pass that started a job to the second of its start in the accounting."""
@@ -478,7 +480,7 @@ class Replay:
             rank = np.empty(len(come), np.int64)
             rank[np.argsort(come, kind="stable")] = np.arange(len(come))
             nice = np.array([job.nice for job in self.recording.jobs], np.int64)
-            return FirstCome(records["of"], rank, nice)
+            return FirstCome(records["of"], rank, nice, records["array"])
         if priorities == "computed":
             return self.multifactor(records)
         # the tasks of an array that wait have one record, which has the number of the array
@@ -507,14 +509,19 @@ class Replay:
         """
         records = self.records() if records is None else records
         machine = self.machine(unlimited(0))
+        jobs = [self.recording.jobs[k] for k in records["of"]]
+        linear = self.scheduler.select_type == "linear"
+        asked = np.array([1 if linear else max(job.cores, 1) for job in jobs], np.int64)
         return Multifactor(
             self.scheduler,
             records,
             self.owners,
             self.accounting,
             factor=np.array([each.job_factor for each in self.configuration.partitions], np.int64),
-            nice=np.array([job.nice for job in self.recording.jobs], np.int64)[records["of"]],
-            early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
+            nice=np.array([job.nice for job in jobs], np.int64),
+            early_processors=asked * records["nodes"],
+            asked_memory=np.array([job.memory for job in jobs], np.int64),
+            held=np.array([job.held for job in jobs]),
             nodes=machine.nodes,
             reach=machine.reach,
             unit=MILLISECONDS,

@@ -268,7 +268,7 @@ class Slurm(SlurmParameters, Scheduler):
         nice = nice_of(workload)
         weighed = any(getattr(self, name) for name in vars(self) if name.startswith("priority_weight_"))
         if self.priority_type == "basic" or not (weighed or nice.any()):
-            return FirstCome(records["of"], nice=nice)
+            return FirstCome(records["of"], nice=nice, array=records["array"])
         known = self.partition_factors
         factor = [
             each.priority if known is None else known.get(each.number, 1) for each in cluster.partitions

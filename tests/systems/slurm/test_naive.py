@@ -286,6 +286,8 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             minutes=minutes_of([jobs[k] for k in of], cluster, len(limits)) if cluster.calculations else None,
         ),
         Slurm(
+            scheduler_type="builtin" if cluster.fifo else "backfill",
+            priority_type="basic" if cluster.fifo else "multifactor",
             select_type="linear" if cluster.linear else "cons_tres",
             bf_node_space_size=cluster.stretches,
             default_queue_depth=cluster.depth,
@@ -418,7 +420,7 @@ def compare_preemptions(seed: int, whole: str) -> list[int]:
 
 
 def compare(
-    seed: int, whole: str, minutes: bool = False, interrupted: bool = False
+    seed: int, whole: str, minutes: bool = False, interrupted: bool = False, fifo: bool = False
 ) -> tuple[int, int, int, int]:
     """Compare one case; how many jobs started, were killed, were killed since minutes were used up.
 
@@ -426,6 +428,9 @@ def compare(
     """
     rng = np.random.default_rng(seed)
     jobs, cluster, drawn = draw(rng, whole, minutes=minutes)
+    if fifo:
+        cluster.fifo, cluster.tiers = True, [0] * len(cluster.tiers)
+        drawn = [(now, kind) for now, kind in drawn if kind != BACKFILL]
     passes: list[tuple[int, ...]] = list(drawn)
     if interrupted:
         passes = [
@@ -478,6 +483,12 @@ def test_minutes_are_kept_as_in_the_naive_twin(whole: str, seed: int) -> None:
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
 def test_passes_are_interrupted_as_in_the_naive_twin(whole: str, seed: int) -> None:
     compare(seed, whole, interrupted=True)
+
+
+@pytest.mark.random_cases(120)
+@pytest.mark.parametrize("whole", ["all", "some"])
+def test_jobs_come_by_their_records_as_in_the_naive_twin(whole: str, seed: int) -> None:
+    compare(seed, whole, fifo=True)
 
 
 def test_cases_hold_what_they_are_to_compare() -> None:

@@ -46,6 +46,8 @@ def factors(shares: Shares, **used: float) -> dict[str, float]:
         if user in used:
             shares.add(place, used[user])
     shares.refresh()
+    for place in shares.place.values():
+        shares.see(place)
     return {user: float(shares.factor[place]) for (_, user), place in shares.place.items() if user}
 
 
@@ -102,7 +104,7 @@ def multifactor(
     """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1 of 2."""
     jobs = job_records(2)
     jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
-    jobs["partition"], jobs["memory"], jobs["gpus"] = [0, 1], 4096, 1
+    jobs["partition"], jobs["memory"], jobs["gpus"], jobs["sized"] = [0, 1], 4096, 1, 1
     nodes = np.zeros(4, NODE)
     nodes["cores"] = 8
     return Multifactor(
@@ -144,10 +146,35 @@ def test_usage_is_what_a_job_is_billed_for(weights: dict[str, float], most: bool
     assert priorities.shares.used[priorities.place[0]] == pytest.approx(300 * billed)
 
 
-def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
+def test_the_size_is_known_in_full_once_nodes_were_found() -> None:
     priorities = multifactor(priority_weight_job_size=1000)
-    assert priorities.submitted(0, 5, 5) == math.floor(1000 * (2 / 4 + 2 / 32) / 2)
+    early = math.floor(1000 * (2 / 4 + 2 / 32) / 2)
+    assert priorities.submitted(0, 5, 5) == early
     assert priorities.recalculate(300, np.array([0])).tolist() == [500.0]
+    priorities.jobs["sized"] = 0
+    assert priorities.recalculate(600, np.array([0])).tolist() == [early]
+    # with whole nodes only, the test at submission does it
+    priorities = multifactor(priority_weight_job_size=1000, select_type="linear")
+    priorities.jobs["sized"] = 0
+    assert priorities.recalculate(300, np.array([0])).tolist() == [500.0]
+    # but one that is held is not tested then
+    assert priorities.submitted(0, 305, 5) == 500.0
+    priorities.held[0] = True
+    assert priorities.submitted(0, 305, 5) == early
+
+
+def test_classic_fair_shares_know_what_was_used_before_they_are_needed() -> None:
+    """That of accounts is worked out before a calculation counts what jobs used."""
+    priorities = multifactor(
+        priority_weight_fairshare=1000, priority_decay_half_life=0, fair_tree=False, priority_calc_period=100
+    )
+    priorities.started(0, 0)
+    priorities.jobs["record"] = [0, 1]
+    # nothing was used before the first calculation
+    assert priorities.recalculate(100, np.array([1])).tolist() == [1000.0 - 10]
+    # then all of it by ann: bob is held to his part of what their account used
+    second = 2 ** -((0 + (1 - 0) * 1 / 4) / (0.6 * 1 / 4))
+    assert priorities.recalculate(200, np.array([1])).tolist() == [math.floor(1000 * second - 10)]
 
 
 def test_small_jobs_can_be_favoured() -> None:

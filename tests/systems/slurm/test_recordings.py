@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,13 @@ def test_partitions_do_not_start_jobs_that_they_do_not_admit(
     (folder / "outcome.csv").write_text(text)
     (folder / "slurm.conf").write_text(f"{CONFIGURATION.strip()} {partition}\n{line}\n")
     assert Replay.of(folder).closed_loop().start.tolist() == [1000, -1, -1 if start < 0 else 1000 * start]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_pass_knows_the_jobs_whose_lines_precede_it(is_told: bool, tmp_path: Path) -> None:
+    lines = [f"[{stamp(1)}] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=9 usec=1"] if is_told else []
+    folder = made_up(tmp_path, [Row(1, 1, 5, 1, 2, "n1")], [(1, "main")], *lines)
+    assert Replay.of(folder).closed_loop().start.tolist() == [1000 if is_told else -1]
 
 
 @pytest.mark.parametrize("way", ["logged", "computed"])
@@ -197,6 +205,9 @@ class Watched(Priorities):
         priority = self.inner.submitted(job, now, since)
         self.given.setdefault(job, []).append((now, priority))
         return priority
+
+    def begin(self, rows: Sequence[int], now: int) -> None:
+        self.inner.begin(rows, now)
 
     def requeued(self, job: int, now: int) -> None:
         self.inner.requeued(job, now)

@@ -152,11 +152,28 @@ def test_partitions_reject_jobs_and_say_why(keys: str, rejected: list[int], tmp_
     assert run.attrs.get(f"rejected: {reason}", 0) == len(rejected)
 
 
-def test_a_job_that_one_partition_rejects_runs_in_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("enforced", "options", "nodes", "start"),
+    [
+        ("ANY", "-p a,b", 1, 0),
+        ("ALL", "-p a,b", 1, -1),
+        # a partition is too small
+        ("ANY", "-p b,c", 2, 0),
+        ("ALL", "-p b,c", 2, -1),
+        # all of them admit it
+        ("ALL", "-p b,d", 2, 0),
+    ],
+)
+def test_a_job_that_one_partition_rejects_may_run_in_another(
+    enforced: str, options: str, nodes: int, start: int, tmp_path: Path
+) -> None:
     conf = CONF.replace("Nodes=n[1-2]", "Nodes=n[1-2] DenyAccounts=maths")
-    _, _, run = simulated(tmp_path, [Asks(0, 1, 5, "-p a,b"), Asks(0, 1, 5)], conf)
-    assert starts(run) == [0, -1]
-    assert nodes_of(run, 0) <= {"n3", "n4"}
+    more = f"EnforcePartLimits={enforced}\nPartitionName=c Nodes=n1\nPartitionName=d Nodes=n[2-3]\n"
+    jobs = [Asks(0, nodes, 5, options, partition=options[3]), Asks(0, 1, 5)]
+    _, _, run = simulated(tmp_path, jobs, f"{conf}{more}")
+    assert starts(run) == [start, -1]
+    if start == 0:
+        assert nodes_of(run, 0) <= {"n3", "n4"}
 
 
 def test_partitions_whose_jobs_have_nodes_for_themselves(tmp_path: Path) -> None:

@@ -275,19 +275,25 @@ def test_jobs_that_no_node_comes_back_for_starve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nice", "parameters", "order"),
+    ("nice", "array", "parameters", "order"),
     [
-        ([-1, 100, -1, -1], {"priority_weight_job_size": 1000}, [0, 2, 3, 1]),
-        ([-1, -1, -100, 50], {}, [0, 2, 1, 3]),
-        ([-1, 100, -1, -1], {"priority_type": "basic"}, [0, 2, 3, 1]),
-        ([-1, -1, -1, -100], {"priority_type": "basic"}, [0, 3, 1, 2]),
+        ([-1, 100, -1, -1], -1, {"priority_weight_job_size": 1000}, [0, 2, 3, 1]),
+        ([-1, -1, -100, 50], -1, {}, [0, 2, 1, 3]),
+        ([-1, 100, -1, -1], -1, {"priority_type": "basic"}, [0, 2, 3, 1]),
+        ([-1, -1, -1, -100], -1, {"priority_type": "basic"}, [0, 3, 1, 2]),
+        ([-1, 2, -1, -1], -1, {"priority_type": "basic"}, [0, 2, 1, 3]),
+        # the order of their records
+        ([-1, 100, -1, -1], -1, {"priority_type": "basic", "scheduler_type": "builtin"}, [0, 1, 2, 3]),
+        # one record, and one priority
+        ([-1, 2, -1, -1], 7, {"priority_type": "basic"}, [0, 2, 3, 1]),
     ],
 )
 def test_nice_jobs_let_others_go_before_them(
-    nice: list[int], parameters: dict[str, Any], order: list[int]
+    nice: list[int], array: int, parameters: dict[str, Any], order: list[int]
 ) -> None:
-    """The first job runs when the others come."""
-    jobs = workload([(0, 600, 8), (10, 600, 8), (20, 600, 8), (30, 600, 8)], nice=nice)
+    """The first job runs when the others come, of which the last two may be an array."""
+    table = [(0, 600, 8), (10, 600, 8), (20, 600, 8), (30, 600, 8)]
+    jobs = workload(table, nice=nice, array=[-1, -1, array, array])
     assert np.argsort(starts(jobs, 8, Slurm(**parameters)), kind="stable").tolist() == order
 
 
