@@ -28,12 +28,12 @@ _MODELLED = words(
     "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare "
     "PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES "
     "FairShareDampeningFactor SchedulerParameters SchedulerType SelectType SelectTypeParameters "
-    "AccountingStorageEnforce Licenses NodeName PartitionName"
+    "AccountingStorageEnforce EnforcePartLimits Licenses NodeName PartitionName"
 )
 
 CHANGES_SCHEDULES = words(
     "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
-    "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
+    "DependencyParameters DownNodes Epilog EpilogSlurmctld FederationParameters "
     "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins MaxJobCount MaxMemPerNode "
     "MaxMemPerCPU MCSPlugin NodeFeaturesPlugins OverTimeLimit PriorityParameters "
     "PrioritySiteFactorParameters "
@@ -90,7 +90,7 @@ _WHOLE = words(
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
-_SWITCHES = words("bf_one_resv_per_job")
+_SWITCHES = words("bf_one_resv_per_job bf_continue")
 """SchedulerParameters that are parameters of the scheduler, and hold where they are named."""
 
 OF_TIME = words("bf_max_time bf_yield_interval bf_yield_sleep bf_continue")
@@ -223,8 +223,6 @@ class SlurmConfiguration:
         What could change a schedule and is not modelled, by name.
     enforces_partitions : bool
         Whether jobs that no partition admits are refused (EnforcePartLimits), or wait for ever.
-    tries_all : bool
-        Whether a job is tried in all of its partitions when it is submitted (EnforcePartLimits=ALL).
     """
 
     parameters: Mapping[str, Any]
@@ -233,7 +231,6 @@ class SlurmConfiguration:
     licences: Mapping[str, int] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
     enforces_partitions: bool = False
-    tries_all: bool = False
 
 
 @dataclass
@@ -364,8 +361,8 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         partitions=tuple(partitions),
         licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
-        enforces_partitions=found.text("EnforcePartLimits", "NO").upper() != "NO",
-        tries_all=found.text("EnforcePartLimits", "NO").upper() in ("ALL", "YES"),
+        # other words, such as YES, mean ANY
+        enforces_partitions=found.text("EnforcePartLimits", "no").lower() not in ("no", "down", "false", "0"),
     )
 
 
@@ -384,7 +381,6 @@ _OFF = {
     "inactivelimit": ("0",),
     "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
     "mcsplugin": ("mcs/none",),
-    "enforcepartlimits": ("no",),
     "priorityweightassoc": ("0",),
     "suspendtime": ("infinite", "-1"),
     "defmempernode": ("unlimited",),
@@ -810,7 +806,7 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
         key, _, value = piece.partition("=")
         key = ALIASES.get(key.lower(), key.lower())
         where = f"{found.where('SchedulerParameters')}: {key}"
-        if key in ("bf_continue", *_SWITCHES):
+        if key in _SWITCHES:
             parameters[key] = value.lower() not in ("0", "no", "false")
         elif key in _WHOLE or key in OF_TIME:
             number = _whole(value, where)

@@ -88,8 +88,6 @@ class SlurmCluster:
         Where killed jobs wait.
     checkpoints : (int, int)
         Seconds of work between checkpoints, 0 for none, and what one takes.
-    tries_all : bool
-        Whether a job is tried in all of its partitions when it is submitted (EnforcePartLimits=ALL).
     """
 
     nodes: RecordArray
@@ -104,7 +102,6 @@ class SlurmCluster:
     licences: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
-    tries_all: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -384,7 +381,6 @@ class Controller:
         self.tries = bool(
             not linear and ((jobs["gpus"] > 0) | (jobs["whole"] == EXCLUSIVE) | has_held.any()).any()
         )
-        self.tries_all = machine.tries_all
         self.gave_way: list[tuple[int, int, int, int]] = []
         # when jobs have left each node, and when those that were preempted may wait again
         self.leaving: list[tuple[int, int, int]] = []
@@ -548,7 +544,7 @@ class Controller:
         for row in sorted(rows, key=lambda row: -self.tier[jobs["partition"][row]]):
             if jobs["barred"][row] == 0:
                 passes.try_submitted(self.pinned_tables, self.pinned_room, row)
-                if not self.tries_all:
+                if not self.parameters.every_partition_admits:
                     break
 
     def _put_back(self, job: int) -> None:
@@ -616,11 +612,11 @@ class Controller:
         self.killed[job] += 1
         self.start[job] = self.end[job] = -1
         self.set_limits(np.array(self.rows.get(job, [job])))
-        if then != "lost":
-            self.tables.jobs["start"][job] = -1  # it can start again
-        else:
+        if then == "lost":
             job_lifecycle.end(self.pinned_lifecycles, job, now, int(Fate.LOST))
             self.look_at_lifecycles()
+            return
+        self.tables.jobs["start"][job] = -1  # it can start again
         if then == "end":
             self._submit(job, now, now)
         elif then == "place":

@@ -24,10 +24,7 @@ JOB = np.dtype(
         ("gpus", np.int64),  # of each node
         # whether its nodes run nothing else: not if 0, EVERYWHERE, or since its partition is EXCLUSIVE
         ("whole", np.int64),
-        (
-            "details",
-            np.int64,
-        ),  # the first task of its job array, or the job: what is noted there is so for all
+        ("details", np.int64),  # the first task of its array, or the job: what is noted there is so for all
         ("tried_alone", np.int64),  # whether it was tried in a partition that is EXCLUSIVE
         ("kind_alone", np.int64),  # its `kind` and `processors` if they were
         ("processors_alone", np.int64),
@@ -93,8 +90,9 @@ HETJOB = np.dtype(
 """A heterogeneous job."""
 
 AMOUNTS = ("jobs", "processors", "nodes", "memory", "gpus")
-NODES = 2
 """What the running jobs of a group may have together."""
+
+NODES = AMOUNTS.index("nodes")
 
 LIMIT = np.dtype(
     [
@@ -446,8 +444,8 @@ def over_amounts_on(t: Any, j: int, nodes: Any, known: bool) -> bool:
         for what in range(1, t.amounts.shape[1]):
             more = t.amounts[j, what]
             if what == NODES and known and group["held"] >= 0 and more <= t.most[which, what]:
-                for k in range(t.jobs[j]["nodes"]):
-                    more -= t.held[group["held"], nodes[k]] > 0
+                for i in range(t.jobs[j]["nodes"]):
+                    more -= t.held[group["held"], nodes[i]] > 0
             if t.used[which, what] + more > t.most[which, what]:
                 return True
         amount = t.amounts[j, 1 + group["resource"]]
@@ -492,8 +490,8 @@ def count_for_limits(t: Any, j: int, sign: int, has_nodes: bool) -> None:
             if what != NODES or group["held"] < 0 or not has_nodes:
                 t.used[which, what] += sign * t.amounts[j, what]
         if has_nodes and group["held"] >= 0:
-            for k in range(t.jobs[j]["nodes"]):
-                node = t.placed[t.jobs[j]["first"] + k]
+            for i in range(t.jobs[j]["nodes"]):
+                node = t.placed[t.jobs[j]["first"] + i]
                 t.held[group["held"], node] += sign
                 t.used[which, NODES] += sign * (t.held[group["held"], node] == (1 if sign > 0 else 0))
         if group["minutes"] < FOREVER:
@@ -1300,12 +1298,18 @@ def split(s: Any, moment: int) -> None:
             return
 
 
+@inline
+def note_planned(t: Any, r: Any, j: int) -> None:
+    """Note that this pass knows a start of a job in one of its partitions."""
+    t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
+
+
 @noinline
 def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     """Plan a job on the wanted nodes; whether there was room to keep the plan."""
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
-    t.jobs[job["of"]]["planned"] = r.passes[0]
+    note_planned(t, r, j)
     for i in range(job["nodes"]):
         t.placed[job["first"] + i] = r.chosen[i]
     if s.count[1] >= b.most_stretches:

@@ -186,6 +186,7 @@ def unlimited(count: int) -> RecordArray:
     table: RecordArray = np.zeros(count, LIMIT)
     for name in (*AMOUNTS, "minutes"):
         table[name] = FOREVER
+    table["held"] = -1
     return table
 
 

@@ -180,7 +180,6 @@ class OnlineSlurm(Online):
             if key not in self._limits:
                 row = self._limits[key] = len(self._limits)
                 tables.limits[row] = limits[k]
-                tables.limits["held"][row] = -1  # hosts take one job each, so that none counts once for two
                 tables.most[row] = [limits[name][k] for name in AMOUNTS]
             place[k] = self._limits[key]
         limited = jobs.tickets.limited
@@ -227,7 +226,7 @@ class OnlineSlurm(Online):
             tickets=replace(made.tickets, limited=np.full((count, width), -1)),
         )
         larger = self._scheduler.controller(made, owners, priorities)
-        larger.tables.limits["held"] = -1
+        larger.tables.limits["held"] = -1  # hosts take one job each, so that none counts once for two
         if controller is not None:
             _widen(controller, larger)
             return controller

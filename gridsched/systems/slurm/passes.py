@@ -46,6 +46,7 @@ from gridsched.systems.slurm.kernels import (
     mark,
     mark_free,
     next_try,
+    note_planned,
     note_wanted,
     number_of_both,
     number_pass,
@@ -344,13 +345,12 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
                 return STARTED
             later = 0  # its nodes are kept for it
         if no_plan and (begin > now or again):
-            # a start is known for it in its other partitions
-            t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
+            note_planned(t, r, j)
             return NEITHER
         if later and begin > later:
             continue
         if begin > now + b.window:
-            t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
+            note_planned(t, r, j)
             return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
@@ -361,7 +361,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if is_part and would_wait_for_each_other(t, r, j, begin):
             return NEITHER
         if over_amounts(t, j) or t.jobs[j]["barred"] == BY_MEMORY:
-            t.jobs[t.jobs[j]["of"]]["planned"] = r.passes[0]
+            note_planned(t, r, j)
             return NEITHER
         return PLANNED if plan(t, s, r, b, j, first, end) else FULL
 

@@ -189,18 +189,16 @@ class Replay:
     def rows(self) -> list[tuple[int, int]]:
         """Jobs once for each of their partitions: places of both, first the first that admits each."""
         jobs, places = self.recording.jobs, self.partitions
-        listed = [
-            [places[name] for name in job.listed if name in places]
-            if job.partition in job.listed
-            else [self.place_of(job), *(places[name] for name in job.listed if name in places)]
-            for job in jobs
-        ]
-        # those that do not admit a job do not have it in their queues
-        admit = [
-            [p for p in own if self.barred(job, p) != NEVER] for job, own in zip(jobs, listed, strict=True)
-        ]
-        first = [(k, (mine or own)[0]) for k, (mine, own) in enumerate(zip(admit, listed, strict=True))]
-        return first + [(k, place) for k, mine in enumerate(admit) for place in mine[1:]]
+        first, others = [], []
+        for k, job in enumerate(jobs):
+            listed = [places[name] for name in job.listed if name in places]
+            if job.partition not in job.listed:
+                listed = [self.place_of(job), *listed]
+            # those that do not admit a job do not have it in their queues
+            admit = [place for place in listed if self.barred(job, place) != NEVER]
+            first.append((k, (admit or listed)[0]))
+            others += [(k, place) for place in admit[1:]]
+        return first + others
 
     def barred(self, job: RecordedJob, place: int) -> int:
         """What keeps a job from starting in a partition, by its place: as `kernels.JOB` says, or `NEVER`."""
@@ -282,7 +280,6 @@ class Replay:
             ),
             tier=np.array([each.tier for each in self.configuration.partitions], np.int64),
             limits=limits,
-            tries_all=self.configuration.tries_all,
         )
 
     def records(self) -> RecordArray:

@@ -97,6 +97,7 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ),
         ("SchedulerParameters=bf_continue,bf_max_time=60,bf_yield_sleep=1", ()),
         ("LicenseParameters=x", ("LicenseParameters",)),
+        ("EnforcePartLimits=ALL", ()),
         (
             "SchedulerParameters=bf_windw=5,kill_invalid_depend,bf_one_resv_per_job,sched_min_interval=9",
             (

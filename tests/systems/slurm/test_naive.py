@@ -274,7 +274,6 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             events=sorted(events),
             windows=np.array([(each.begin, each.end) for each in cluster.reservations], kernels.WINDOW),
             reserved=np.array(held, np.uint8) if held else None,
-            tries_all=cluster.tries_all,
         ),
         Tickets(
             jobs=records,
@@ -292,6 +291,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_node_space_size=cluster.stretches,
             default_queue_depth=cluster.depth,
             bf_one_resv_per_job=cluster.one_plan,
+            every_partition_admits=cluster.tries_all,
             version="23.11" if cluster.throttles else "22.05",
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,

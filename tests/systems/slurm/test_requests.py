@@ -156,6 +156,7 @@ def test_partitions_reject_jobs_and_say_why(keys: str, rejected: list[int], tmp_
     ("enforced", "options", "nodes", "start"),
     [
         ("ANY", "-p a,b", 1, 0),
+        ("YES", "-p a,b", 1, 0),
         ("ALL", "-p a,b", 1, -1),
         # a partition is too small
         ("ANY", "-p b,c", 2, 0),
