@@ -361,8 +361,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         partitions=tuple(partitions),
         licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
-        # other words, such as YES, mean ANY
-        enforces_partitions=found.text("EnforcePartLimits", "no").lower() not in ("no", "down", "false", "0"),
+        enforces_partitions=found.text("EnforcePartLimits", "no").lower() not in _NO,
     )
 
 
@@ -480,6 +479,9 @@ WITHOUT_MEANING = ("all", "no", "none", "unlimited", "infinite", "0")
 _MOST_INCLUDED = 50
 """Files that may include each other, one in the other."""
 
+
+_YES, _NO = ("yes", "up", "true", "1"), ("no", "down", "false", "0")
+"""Words of EnforcePartLimits: the former mean ANY (parse_part_enforce_type, Slurm 22.05)."""
 
 _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
@@ -650,10 +652,12 @@ def _parameters(found: _Found) -> dict[str, Any]:
     scheduler = found.text("SchedulerType", "sched/backfill")
     select = found.text("SelectType", "select/cons_tres")
     priority = found.text("PriorityType", "priority/multifactor")
+    enforced_limits = found.text("EnforcePartLimits", "no").lower()
     for key, value, known in (
         ("SchedulerType", scheduler, ("sched/backfill", "sched/builtin")),
         ("SelectType", select, ("select/linear", "select/cons_tres", "select/cons_res")),
         ("PriorityType", priority, ("priority/basic", "priority/multifactor")),
+        ("EnforcePartLimits", enforced_limits, ("all", "any", *_YES, *_NO)),
     ):
         if value not in known:
             raise ConfigurationError(f"{found.where(key)} is {shown(value)}; use one of {', '.join(known)}")
@@ -691,7 +695,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
         "enforce_limits": bool({"limits", "safe", "qos", "all"} & enforced),
         "safe_limits": bool({"safe", "all"} & enforced),
-        "every_partition_admits": found.text("EnforcePartLimits").upper() == "ALL",
+        "every_partition_admits": enforced_limits == "all",
         **{name: found.number(key, 0) for key, name in _WEIGHTS.items()},
     }
     for flag in split_hosts(found.text("PriorityFlags")):

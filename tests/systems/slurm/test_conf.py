@@ -116,6 +116,7 @@ def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...],
     ("line", "named"),
     [
         ("PriorityWeightAeg=5", ["slurm.conf:3", "PriorityWeightAeg", "PriorityWeightAge"]),
+        ("EnforcePartLimits=SOME", ["slurm.conf:3", "EnforcePartLimits", "all, any"]),
         ("bf_windw=5", ["slurm.conf:3", "bf_windw", "did you mean SchedulerParameters=bf_window?"]),
         ("default_queue_deph=5", ["SchedulerParameters=default_queue_depth"]),
         ("SchedulerParameters=bf_window=many", ["slurm.conf:3", "bf_window", "many"]),
