@@ -831,7 +831,7 @@ class _Schedule:
             left = ~(those & there)
             if not left.all():
                 units = np.min(list(self._units(job, now, left).values()), axis=0)
-                if units[where].sum() >= v["asked_units"][job]:
+                if self._most_units(job, units, where) >= v["asked_units"][job]:
                     kind, chosen = name, those & there
                     break
         jobs = np.unique(v["segment_job"][v["piece_segment"][chosen]])
@@ -839,8 +839,14 @@ class _Schedule:
 
     def _nodes_of(self, job: int, now: int) -> tuple[NDArray[np.bool_], ...]:
         """Nodes that a job may use, those that are out at a time, and those of windows before its end."""
-        mine = self.v["node_reach"][self.v["asked_where"][job]] == 1
+        mine = self.v["node_reach"][self.v["asked_where"][job]] != 0
         return mine, *self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
+
+    def _most_units(self, job: int, units: Integers, where: NDArray[np.bool_]) -> int:
+        """Parts of a job for which there is space on some of the nodes that it may use, of its best choice."""
+        reach = self.v["node_reach"][self.v["asked_where"][job]].astype(np.int64)
+        choices = range(int(reach.max(initial=1)).bit_length())
+        return max(int(units[where & (reach >> choice & 1 != 0)].sum()) for choice in choices)
 
     def _instants(self, job: int, begin: int, end: int) -> list[int]:
         """Times of a wait from which on the reason or the place may be another."""
@@ -865,11 +871,13 @@ class _Schedule:
             ("queue", mine & ~down & ~windows),
             ("maintenance", mine & ~down),
             ("outage", mine),
-            ("partition", (v["node_cluster"] == self.cluster[job]) & ~down & ~windows),
         ):
-            if fitting[where].sum() >= wanted:
+            if self._most_units(job, fitting, where) >= wanted:
                 return [reason]
-        short = [name for name, each in units.items() if each[mine & ~down & ~windows].sum() < wanted]
+        if fitting[(v["node_cluster"] == self.cluster[job]) & ~down & ~windows].sum() >= wanted:
+            return ["partition"]
+        there = mine & ~down & ~windows
+        short = [name for name, each in units.items() if self._most_units(job, each, there) < wanted]
         # a node that is not idle lacks processors too
         return ["nodes"] if "nodes" in short else short or ["together"]
 

@@ -230,48 +230,54 @@ class NodeEvent:
 # --- constraints ----------------------------------------------------------------------------------
 
 _CONSTRAINT_TOKEN = re.compile(r"\s*([&|,()]|[^&|,()\s]+)")
+_MOST_CHOICES = 62
+"""Bits of a whole number."""
 
 
-def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np.int64]:
     """Nodes that a constraint allows.
 
     Parameters
     ----------
     expression : str
         Names of features with `&` or `,` (and), `|` (or) and parentheses, from left to right; all nodes if it
-        is empty.
+        is empty. Of what stands once in brackets, `[a|b]`, all nodes of a job must have the same.
     features : sequence of sequences of str
         The features of each node.
 
     Returns
     -------
-    bool[m]
-        Which nodes it allows.
+    int64[m]
+        1 for each node that it allows, 0 for others. With brackets a bit for each choice: a job may have
+        nodes that have one of their bits in common.
 
     Raises
     ------
     ConfigurationError
-        If it is no such expression, or asks for a number of nodes (`a*2`) or for one feature on all nodes
-        (`[a|b]`), which are not modelled.
+        If it is no such expression, or asks for a number of nodes (`a*2`), which is not modelled.
 
     Examples
     --------
     >>> from gridsched.nodes import nodes_with
     >>> nodes_with("ib&(big|huge)", [["ib"], ["ib", "big"], ["huge"]]).tolist()
-    [False, True, False]
+    [0, 1, 0]
+    >>> nodes_with("[ib|huge]", [["ib"], ["ib", "huge"], ["huge"], []]).tolist()
+    [1, 3, 2, 0]
     """
-    if not expression.strip():
-        return np.ones(len(features), np.bool_)
-    if re.search(r"[\[\]*]", expression):
+    if "*" in expression:
         raise ConfigurationError(
-            f"constraint {expression!r} asks for numbers of nodes, or for one feature on all of them, which "
-            "is not modelled; use features with &, | and parentheses"
+            f"constraint {expression!r} asks for numbers of nodes, which is not modelled; use features with "
+            "&, |, parentheses, and brackets for one feature on all nodes"
         )
-    tokens = _CONSTRAINT_TOKEN.findall(expression)
-    allowed, rest = _nodes_of_either(tokens, [set(each) for each in features], expression)
-    if rest:
-        raise _wrong_constraint(expression)
-    return allowed
+    bits = np.zeros(len(features), np.int64)
+    for choice, text in enumerate(_choices_of(expression)):
+        tokens, allowed, rest = _CONSTRAINT_TOKEN.findall(text), np.ones(len(features), np.bool_), []
+        if tokens:
+            allowed, rest = _nodes_of_either(tokens, [set(each) for each in features], expression)
+        if rest:
+            raise _wrong_constraint(expression)
+        bits |= allowed.astype(np.int64) << choice
+    return bits
 
 
 def numbered_constraints(texts: Sequence[str]) -> tuple[dict[int, str], list[str]]:
@@ -286,6 +292,24 @@ def numbered_constraints(texts: Sequence[str]) -> tuple[dict[int, str], list[str
         else:
             known[number] = text
     return known, strange
+
+
+def _choices_of(expression: str) -> list[str]:
+    """A constraint with each of the choices of its brackets in their place; itself without any."""
+    before, bracket, rest = expression.partition("[")
+    inside, end, after = rest.partition("]")
+    if (not bracket and "]" not in before) or not expression.strip():
+        return [expression]
+    choices, depth = [""], 0
+    for sign in inside:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "|" and depth == 0:
+            choices.append("")
+        else:
+            choices[-1] += sign
+    if not end or "[" in after or "]" in after or len(choices) > _MOST_CHOICES:
+        raise _wrong_constraint(expression)
+    return [f"{before}({each}){after}" for each in choices]
 
 
 def _nodes_of_either(
@@ -316,7 +340,8 @@ def _nodes_of_one(
 
 def _wrong_constraint(expression: str) -> ConfigurationError:
     return ConfigurationError(
-        f"constraint {expression!r} cannot be read; use names of features with &, | and parentheses"
+        f"constraint {expression!r} cannot be read; use names of features with &, |, parentheses, and "
+        "brackets once, for one of several on all nodes"
     )
 
 

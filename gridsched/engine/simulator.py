@@ -367,17 +367,18 @@ def _with(rules: NodeOptions, placement: int, requeue: int) -> NodeOptions:
 @inline
 def _fits_on(c: NodeArrays, j: int, now: int, nodes: Any) -> bool:
     """Whether a job fits on certain nodes now; `fitting` says how many units fit where."""
-    wanted = c.jobs[j]["units"]
-    for n in range(len(c.nodes)):
-        c.fitting[n] = 0
-    for k in range(len(nodes)):
-        if 0 <= nodes[k] < len(c.nodes):
-            c.fitting[nodes[k]] = units_beside_plans(c, j, nodes[k], now)
-    fitting = 0
-    for n in range(len(c.nodes)):
-        fitting += c.fitting[n]
+    job = c.jobs[j]
     c.state[0]["looked"] = len(c.nodes)
-    return bool(fitting >= wanted)
+    for choice in range(job["choices"]):
+        c.fitting[:], fitting = 0, 0
+        for k in range(len(nodes)):
+            if 0 <= nodes[k] < len(c.nodes) and (c.allowed[job["where"], nodes[k]] >> choice) & 1:
+                c.fitting[nodes[k]] = units_beside_plans(c, j, nodes[k], now)
+        for n in range(len(c.nodes)):
+            fitting += c.fitting[n]
+        if fitting >= job["units"]:
+            return True
+    return False
 
 
 @noinline

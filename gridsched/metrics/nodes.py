@@ -280,7 +280,7 @@ class _States:
 
     def fit(self, kind: Any, allowed: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether a part of a kind of job fits there."""
-        fits = (self.values[:, 0] == 0) & (allowed[self.node] == 1)
+        fits = (self.values[:, 0] == 0) & (allowed[self.node] != 0)
         fits &= (self.cores >= kind["cores"]) & (self.values[:, 2] >= kind["memory"])
         if kind["whole"]:
             fits &= (self.values == self.full).all(axis=1)

@@ -49,8 +49,8 @@ class NodeWorkload:
         User, group and queue, for scores; those of one user are predicted from one another.
     nodes : NODE[m]
         The nodes.
-    allowed : bool[w, m]
-        Nodes that jobs may use, by their `where`.
+    allowed : int64[w, m]
+        Nodes that jobs may use, by their `where`, see `gridsched.nodes.nodes_with`.
     priority : int64[n]
         Jobs of higher priority come first in the queue.
     events, windows
@@ -64,7 +64,7 @@ class NodeWorkload:
     jobs: RecordArray
     labels: RecordArray
     nodes: RecordArray
-    allowed: NDArray[np.bool_]
+    allowed: NDArray[np.int64]
     priority: NDArray[np.int64]
     events: RecordArray
     windows: RecordArray

@@ -254,7 +254,8 @@ def _kind(cluster: Cluster, m: int) -> Any:
     timed = bool(cluster.limits) or any(each.time_limit is not None for each in cluster.partitions)
     shape = (cluster.processors, cluster.unit, cluster.processors_per_node, cluster.node_exclusive)
     partitions = (cluster.partitions, cluster.partition_of)
-    return (*shape, cluster.has_nodes, cluster.nodes, *partitions, m if timed else -1)
+    features = tuple(cluster.constraints.items())
+    return (*shape, cluster.has_nodes, cluster.nodes, *partitions, features, m if timed else -1)
 
 
 def _priorities(
@@ -396,14 +397,15 @@ class _Tables:
     def of_sites(self) -> dict[str, Any]:
         """Fields of `NodeArrays` with a part for each cluster."""
         sets = self.rows["row"]
-        overlaps = [(each.astype(np.int64) @ each.astype(np.int64).T) > 0 for each in sets]
+        reach = [(each != 0).astype(np.int64) for each in sets]
+        overlaps = [(each @ each.T) > 0 for each in reach]
         names = {"nodes": "node", "limits": "limit", "events": "event", "windows": "window"}
         names["typical"] = "typical"
         together = {name: np.concatenate(self.rows[own]) for name, own in names.items()}
         return together | {"allowed": _one_below_the_other(sets), "overlap": _one_below_the_other(overlaps)}
 
 
-def _one_below_the_other(tables: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def _one_below_the_other(tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Rows of all tables, the shorter ones filled up."""
     columns = max(table.shape[1] for table in tables)
     return np.concatenate([np.pad(table, ((0, 0), (0, columns - table.shape[1]))) for table in tables])

@@ -52,8 +52,8 @@ class ClusterNodes:
     ----------
     nodes, names
         What each node has, and its name.
-    allowed : bool[w, ...]
-        Sets of nodes that jobs may use.
+    allowed : int64[w, ...]
+        Sets of nodes that jobs may use, see `gridsched.nodes.nodes_with`.
     events, windows
         What happens to single nodes, by time, and their maintenance windows.
     outages : int64[..., 5]
@@ -62,7 +62,7 @@ class ClusterNodes:
 
     nodes: RecordArray
     names: list[str]
-    allowed: NDArray[np.bool_]
+    allowed: Integers
     events: RecordArray
     windows: RecordArray
     outages: Integers
@@ -167,6 +167,7 @@ def asked_for(workload: Workload, cluster: Cluster, site: ClusterNodes, where: I
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
     jobs["plan"], jobs["where"] = FOREVER, where
+    jobs["choice"], jobs["choices"] = 1, choices_of(site.allowed)[where]
     return jobs
 
 
@@ -204,14 +205,14 @@ def priorities_of(workload: Workload, cluster: Cluster) -> Integers:
     return priority
 
 
-def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[NDArray[np.bool_], Integers]:
+def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[Integers, Integers]:
     """Sets of nodes that jobs may use, one for each partition and constraint, and the set of each job."""
     partitions, featured = partition_sets(cluster, names), constraint_sets(cluster, names)
     where, which = partitions_of(workload, cluster), constraints_of(workload, cluster)
     if len(featured) == 1:
-        return partitions, where
+        return partitions.astype(np.int64), where
     pairs, row = np.unique(np.stack([where, which]), axis=1, return_inverse=True)
-    return partitions[pairs[0]] & featured[pairs[1]], row.reshape(-1)
+    return partitions[pairs[0]] * featured[pairs[1]], row.reshape(-1)
 
 
 def partition_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
@@ -220,13 +221,19 @@ def partition_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
     return np.array(sets or [np.ones(len(names), np.bool_)])
 
 
-def constraint_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
+def constraint_sets(cluster: Cluster, names: list[str]) -> Integers:
     """Nodes that jobs without a constraint may have, and those that each constraint allows."""
     features = [kind.features for kind in cluster.node_types for _ in range(kind.count)]
     allowed = [
         nodes_with(each, features) for each in (cluster.constraints.values() if cluster.has_nodes else ())
     ]
-    return np.array([np.ones(len(names), np.bool_), *allowed])
+    return np.array([np.ones(len(names), np.int64), *allowed])
+
+
+def choices_of(allowed: Integers) -> Integers:
+    """How many choices of nodes there are in each set of nodes, of which a job has one."""
+    bits = np.bitwise_or.reduce(allowed, axis=1, initial=1)
+    return np.array([int(each).bit_length() for each in bits], np.int64)
 
 
 def constraints_of(workload: Workload, cluster: Cluster) -> Integers:
@@ -250,19 +257,21 @@ def reasons_against(
     return np.select(against, list(range(1, len(against) + 1)), 0).astype(np.int8)
 
 
-def fits_empty_nodes(jobs: RecordArray, nodes: RecordArray, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def fits_empty_nodes(jobs: RecordArray, nodes: RecordArray, allowed: Integers) -> NDArray[np.bool_]:
     """Whether all units of each job fit on the nodes that it may use, if nothing else runs there."""
     kinds, which = np.unique(nodes[["cores", "memory", "gpus"]], return_inverse=True)
-    counts = np.stack([np.bincount(which.reshape(-1)[row], minlength=len(kinds)) for row in allowed])
-    fitting = np.zeros(len(jobs), np.int64)
+    choices = np.arange(int(choices_of(allowed).max(initial=1)))[:, np.newaxis, np.newaxis]
+    # of each choice, set and kind
+    counts = (allowed >> choices & 1) @ (which.reshape(-1, 1) == np.arange(len(kinds)))
+    fitting = np.zeros((len(choices), len(jobs)), np.int64)
     for k, kind in enumerate(kinds):
         units = np.minimum(jobs["most"], jobs["units"])
         for name in ("cores", "memory", "gpus"):
             asked = jobs[name]
             units = np.where(asked > 0, np.minimum(units, kind[name] // np.maximum(asked, 1)), units)
         units = np.where((jobs["share"] > 0) & (kind["gpus"] == 0), 0, units)
-        fitting += units * counts[jobs["where"], k]
-    enough: NDArray[np.bool_] = fitting >= jobs["units"]
+        fitting += units * counts[:, jobs["where"], k]
+    enough: NDArray[np.bool_] = (fitting >= jobs["units"]).any(axis=0)
     return enough
 
 
@@ -386,6 +395,7 @@ PIECES: dict[str, tuple[str, str]] = {
     "devices": ("GPUs of which it has something, one bit each", "1"),
     "share": ("thousandths of each of these GPUs that it has", "1"),
 }
+REACH_TEXT = "1 for the nodes that jobs may use, or a bit for each choice of nodes, of which a job has one"
 ASKED_TEXTS: dict[str, tuple[str, str]] = {
     "units": ("equal parts of a job, each on one node", "1"),
     "cores": ("processors of a part", "1"),
@@ -447,7 +457,9 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
     pieces: dict[str, list[Integers]] = {name: [] for name in PIECES}
     owner, names, outages = [], [], []
     asked = {name: np.zeros(jobs, np.int64) for name in ASKED_TEXTS}
-    reach = np.zeros([sum(run.site.allowed.shape[k] for *_, run in runs) for k in (0, 1)], np.int8)
+    few = all(run.site.allowed.max(initial=0) < 128 for *_, run in runs)
+    rows, columns = (sum(run.site.allowed.shape[k] for *_, run in runs) for k in (0, 1))
+    reach = np.zeros((rows, columns), np.int8 if few else np.int64)
     for index, cluster, own, run in runs:
         site = run.site
         for name, parts in pieces.items():
@@ -476,7 +488,7 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
         "node_cores": ("node", table["cores"].copy(), "processors of the node", "1"),
         "node_memory": ("node", table["memory"].copy(), "memory of the node", "KiB"),
         "node_gpus": ("node", table["gpus"].copy(), "GPUs of the node", "1"),
-        "node_reach": (("reach", "node"), reach, "1 for the nodes that jobs may use", "1"),
+        "node_reach": (("reach", "node"), reach, REACH_TEXT, "1"),
         **described("outage", _OUTAGE, out, "outage_"),
     }
     return variables | _limit_variables(runs, jobs) | _priority(runs, jobs) | _after_failures(clusters)

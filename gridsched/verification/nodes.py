@@ -83,8 +83,12 @@ def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     short |= (wanted > 0) & ~whole & (v["piece_share"] != each)
     yield from report_jobs(v, job[short], "has less on a node than its parts ask for")
     yield from report_jobs(v, job[v["piece_units"] > v["asked_most"][job]], "has too many parts on one node")
-    outside = v["node_reach"][v["asked_where"][job], node] == 0
-    yield from report_jobs(v, job[outside], "runs on a node that it may not use")
+    reach = v["node_reach"][v["asked_where"][job], node]
+    yield from report_jobs(v, job[reach == 0], "runs on a node that it may not use")
+    common = np.full(len(v["segment_job"]), -1)
+    np.bitwise_and.at(common, segment, reach.astype(np.int64))
+    apart = (common[segment] == 0) & (reach > 0)
+    yield from report_jobs(v, job[apart], "runs on nodes without one of its features in common")
     beyond = v["piece_devices"] >> v["node_gpus"][node]
     yield from report_jobs(v, job[beyond != 0], "has a GPU that its node has not")
 
@@ -165,9 +169,16 @@ def _within_limits(v: dict[str, NDArray[Any]]) -> Iterator[str]:
 
 
 def _fits(v: dict[str, NDArray[Any]], job: int) -> bool:
-    """Whether the parts of a job fit on the empty nodes that it may use, one node after the other."""
+    """Whether the parts of a job fit on the empty nodes of one of its choices."""
+    reach = v["node_reach"][v["asked_where"][job]].astype(np.int64)
+    choices = range(int(reach.max()).bit_length())
+    return any(_fits_on(v, job, np.flatnonzero(reach >> choice & 1)) for choice in choices)
+
+
+def _fits_on(v: dict[str, NDArray[Any]], job: int, nodes: Integers) -> bool:
+    """Whether the parts of a job fit on some empty nodes, one node after the other."""
     left = int(v["asked_units"][job])
-    for n in np.flatnonzero(v["node_reach"][v["asked_where"][job]]):
+    for n in nodes:
         parts = min(left, int(v["asked_most"][job]))
         for name in ("cores", "memory", "gpus"):
             asked = int(v[f"asked_{name}"][job])

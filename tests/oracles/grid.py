@@ -135,6 +135,7 @@ class SiteDescription:
     limits: list[single.Limit] = field(default_factory=list)
     typical: list[single.Typical] = field(default_factory=list)
     kind: type[Cluster] = Cluster
+    either: dict[int, list[set[int]]] | None = None
 
 
 def counted(
@@ -181,6 +182,7 @@ class Grid:
                 [self.job_on(j, m) for j in range(len(jobs))],
                 d.policy,
                 allowed=d.allowed,
+                either=d.either,
                 events=d.events,
                 limits=d.limits,
                 typical=d.typical,

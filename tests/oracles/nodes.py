@@ -136,12 +136,14 @@ class Cluster:
         policy: Policy,
         *,
         allowed: list[set[int]] | None = None,
+        either: dict[int, list[set[int]]] | None = None,
         events: Sequence[Event] = (),
         limits: Sequence[Limit] = (),
         typical: Sequence[Typical] = (),
     ) -> None:
         self.nodes, self.jobs, self.policy = list(nodes), list(jobs), policy
         self.allowed = allowed or [set(range(len(nodes)))]
+        self.either = either or {}  # of which a job has one
         self.limits, self.typical = limits, typical
         self.now = 0
         self.pending_events = _spread(events)
@@ -278,11 +280,19 @@ class Cluster:
         return self.units_in(j, cores, memory, devices)
 
     def fitting(self, j: int, start: int, known: Occupations | None = None) -> dict[int, int]:
-        units = {n: self.units_at(j, n, start, known) for n in range(len(self.nodes))}
-        return {n: fit for n, fit in units.items() if fit > 0}
+        return self.chosen(j, {n: self.units_at(j, n, start, known) for n in range(len(self.nodes))})
+
+    def chosen(self, j: int, units: dict[int, int]) -> dict[int, int]:
+        """Units on the nodes of the first choice with enough of them; none if there is none."""
+        where = self.jobs[j].where
+        for nodes in self.either.get(where, [self.allowed[where]]):
+            there = {n: fit for n, fit in units.items() if n in nodes and fit > 0}
+            if sum(there.values()) >= self.jobs[j].units:
+                return there
+        return {}
 
     def fits(self, j: int, start: int, known: Occupations | None = None) -> bool:
-        return sum(self.fitting(j, start, known).values()) >= self.jobs[j].units
+        return bool(self.fitting(j, start, known))
 
     def earliest(self, j: int) -> int | None:
         """The earliest time from now on at which a job fits: now, or where something ends."""
@@ -420,7 +430,7 @@ class Cluster:
 
     def holds(self, j: int) -> bool:
         """Whether the empty nodes have room for a job."""
-        return sum(self.units_empty(j, n) for n in range(len(self.nodes))) >= self.jobs[j].units
+        return bool(self.chosen(j, {n: self.units_empty(j, n) for n in range(len(self.nodes))}))
 
     def predict(self, j: int) -> None:
         """Say how long a job is taken to run that enters the queue first."""

@@ -21,8 +21,16 @@ from tests.support.nodes import oracle_events, some_events
 
 MIB = 1024
 
-CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures", "predicting")
+CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures", "features", "predicting")
 """What may happen in a case."""
+
+FEATURES: list[set[str]] = [set(), {"a"}, {"b"}, {"a", "b"}, {"c"}]
+CONSTRAINTS: dict[int, tuple[str, list[set[str]]]] = {
+    0: ("a|b", [{"a", "b"}]),
+    1: ("[a|b]", [{"a"}, {"b"}]),
+    2: ("[c|b|a]", [{"c"}, {"b"}, {"a"}]),
+}
+"""Constraints, and of each choice the features of which nodes have one."""
 
 FATES = ["completed", "rejected", "gave up", "never eligible", "lost", "starved"]
 
@@ -109,6 +117,8 @@ def _rows(
             row["gpus"], row["share"], row["nodes"] = 0, draw.choice([100, 200, 300, 600]), -1
         if "impatient" in wanted and draw.random() < 0.4:
             row["gives_up"] = now + draw.randint(0, 25)
+        if "features" in wanted:
+            row["constraint"] = draw.choice([-1, *CONSTRAINTS])
         rows.append(row)
     return rows
 
@@ -178,6 +188,7 @@ def _site(
         for _ in range(draw.randint(1, 5))
     ]
     names = [f"n{k}x0" for k in range(len(kinds))]
+    features = [draw.choice(FEATURES) if "features" in wanted else set[str]() for _ in kinds]
     events = some_events(draw, names) if "failures" in wanted else []
     known = oracle_events(events, names)
     allowed = [set(range(len(kinds)))]
@@ -185,6 +196,15 @@ def _site(
     if "partitions" in wanted and draw.random() < 0.7:
         allowed.append(set(draw.sample(range(len(kinds)), draw.randint(1, len(kinds)))))
         partitions = [Partition(number=0), Partition(number=1, nodes=[names[n] for n in allowed[1]])]
+    either: dict[int, list[set[int]]] = {}
+    if "features" in wanted:
+        partitions_only, allowed = allowed, []
+        for nodes in partitions_only:
+            allowed.append(nodes)
+            for _, choices in CONSTRAINTS.values():
+                sets = [{n for n in nodes if features[n] & choice} for choice in choices]
+                either[len(allowed)] = sets
+                allowed.append(set().union(*sets))
     given, limits = _limits(draw, wanted, users)
     order = draw.choice(["fcfs", "fcfs", "shortest", "smallest", *orders])
     policy = _policy(draw, order, "predicting" in wanted, backfilling)
@@ -194,7 +214,14 @@ def _site(
     cluster = gs.Cluster(
         name=f"c{m}",
         nodes=[
-            NodeType(cores=k.cores, memory=k.memory // MIB, gpus=k.gpus, weight=k.weight, name=f"n{n}x")
+            NodeType(
+                cores=k.cores,
+                memory=k.memory // MIB,
+                gpus=k.gpus,
+                weight=k.weight,
+                name=f"n{n}x",
+                features=sorted(features[n]),
+            )
             for n, k in enumerate(kinds)
         ],
         node_exclusive=draw.random() < 0.15,
@@ -203,6 +230,7 @@ def _site(
         placement=placement,
         partitions=partitions,
         partition_of="queue",
+        constraints={number: text for number, (text, _) in CONSTRAINTS.items()} if either else {},
         limits=given,
         events=events,
         requeue=requeue,
@@ -212,7 +240,7 @@ def _site(
     named = oracle.Policy(
         **policy, placement=placement, overrun=overrun, requeue=requeue, interval=interval, cost=cost
     )
-    return cluster, SiteDescription(kinds, named, cluster.speed, allowed, known, limits)
+    return cluster, SiteDescription(kinds, named, cluster.speed, allowed, known, limits, either=either)
 
 
 def some_case(
@@ -245,6 +273,8 @@ def some_case(
         asked.append([_asked(row, site.nodes, cluster.node_exclusive) for row in rows])
         for row, each in zip(rows, asked[-1], strict=True):
             each["where"] = row["queue"] if len(cluster.partitions) > row["queue"] else 0
+            if "constraint" in row:
+                each["where"] = each["where"] * (1 + len(CONSTRAINTS)) + 1 + row["constraint"]
             each["groups"] = [users.index(row["user"])] if site.limits else []
         site.typical = _typical(asked[-1])
     arrays = [draw.choice([-1, 0, 1]) if "limits" in wanted and most_clusters == 1 else -1 for _ in rows]
@@ -277,6 +307,8 @@ def some_case(
     if max(arrays) >= 0:
         extra["array"] = np.array(arrays)
         extra["array_limit"] = np.array([most[array] if array >= 0 else -1 for array in arrays])
+    if "features" in wanted:
+        extra["constraint"] = column("constraint")
     if "impatient" in wanted:
         extra["gives_up_time"] = column("gives_up")
     if "dependent" in wanted:

@@ -45,7 +45,7 @@ class NodeArrays(NamedTuple):
     queue_key: Any  # float64[n], smallest first, ties by entry
     order_key: Any  # float64[n], likewise
     nodes: Any  # NODE[m]
-    allowed: Any  # bool[w, m], nodes that jobs may use
+    allowed: Any  # int64[w, m], nodes that jobs may use: a bit for each choice, of which a job has one
     overlap: Any  # bool[w, w], whether two rows of `allowed` share nodes
     events: Any  # EVENT[...], by time
     windows: Any  # WINDOW[...]
@@ -127,7 +127,7 @@ def allocate(
     """Arrays of an idle cluster, for jobs of so many users; `nodes` have only what they have."""
     nodes = idle_nodes(nodes)
     nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
-    reach = allowed.astype(np.int64)
+    reach = (allowed != 0).astype(np.int64)
     sizes = {
         "users": users,
         "devices": int(nodes["gpus"].sum()),

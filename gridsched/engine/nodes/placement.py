@@ -351,13 +351,15 @@ def is_refused(a: NodeArrays, j: int) -> bool:
 @noinline
 def could_fit(a: NodeArrays, j: int) -> bool:
     """Whether enough is free for a job now, whatever is planned."""
-    wanted, free = a.jobs[j]["units"], 0
+    job = a.jobs[j]
     if is_refused(a, j):
         return False
-    for n in range(len(a.nodes)):
-        free += units_free(a, j, n)
-        if free >= wanted:
-            return True
+    for choice in range(job["choices"]):
+        job["choice"], free = 1 << choice, 0
+        for n in range(len(a.nodes)):
+            free += units_free(a, j, n)
+            if free >= job["units"]:
+                return True
     a.refused[a.jobs[j]["shape"]] = a.state[0]["freed"]
     return False
 
@@ -365,6 +367,21 @@ def could_fit(a: NodeArrays, j: int) -> bool:
 @noinline
 def fits_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> bool:
     """Whether a job can start now beside all that is planned; `fitting` says how many units fit where."""
+    job, enough = a.jobs[j], False
+    for choice in range(job["choices"]):
+        job["choice"] = 1 << choice
+        fitting, free = _units_now(a, j, now, options)
+        if fitting >= job["units"]:
+            return True
+        enough |= free >= job["units"]
+    if not enough:
+        a.refused[job["shape"]] = a.state[0]["freed"]
+    return False
+
+
+@inline
+def _units_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> tuple[int, int]:
+    """Units of a job that fit now beside all that is planned, and whatever is planned, for one choice."""
     wanted, state = a.jobs[j]["units"], a.state[0]
     fitting, free = 0, 0
     for n in range(len(a.nodes)):
@@ -376,8 +393,6 @@ def fits_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> bool:
         fitting += units
         if fitting >= wanted and options.placement == FIRST_FIT:
             state["looked"] = n + 1
-            return True
+            return fitting, free
     state["looked"] = len(a.nodes)
-    if free < wanted:
-        a.refused[a.jobs[j]["shape"]] = state["freed"]
-    return fitting >= wanted
+    return fitting, free

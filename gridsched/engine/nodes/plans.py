@@ -141,12 +141,29 @@ def _first_change(a: NodeArrays, n: int) -> int:
 def earliest(a: NodeArrays, j: int, now: int, latest: int) -> int:
     """Earliest start of a job beside all that is known, up to `latest`; FOREVER if there is none.
 
-    `fitting` says then how many units fit where.
+    `fitting` says then how many units fit where. Of several choices of nodes it is the first of those with
+    the earliest start.
+    """
+    job, first, chosen, tried = a.jobs[j], FOREVER, 0, 0
+    for choice in range(job["choices"]):
+        start = _earliest_of(a, j, now, min(latest, first - 1), choice)
+        tried = choice
+        if start < FOREVER:
+            first, chosen = start, choice
+    if first < FOREVER and chosen != tried:
+        _earliest_of(a, j, now, first, chosen)
+    return first
+
+
+@inline
+def _earliest_of(a: NodeArrays, j: int, now: int, latest: int, choice: int) -> int:
+    """The same for one choice of nodes.
 
     What fits on a node changes only where a change enters or leaves the time of the job, so that each node
     is looked at again when that happens first.
     """
     wanted = a.jobs[j]["units"]
+    a.jobs[j]["choice"] = 1 << choice
     fitting, size = 0, 0
     a.state[0]["looked"] = len(a.nodes)
     for n in range(len(a.nodes)):

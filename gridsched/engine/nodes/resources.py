@@ -206,7 +206,7 @@ def _fewest_units(a: NodeArrays, j: int, n: int, start: int, gpus: int) -> int:
 def units_free(a: NodeArrays, j: int, n: int) -> int:
     """Units of a job for which enough is free on a node now, whatever is planned."""
     job, node = a.jobs[j], a.nodes[n]
-    if not a.allowed[job["where"], n]:
+    if a.allowed[job["where"], n] & job["choice"] == 0:
         return 0
     if is_closed(a, n) or (job["whole"] and node["pieces"] > 0):
         return 0
@@ -224,7 +224,7 @@ def units_beside_plans(a: NodeArrays, j: int, n: int, now: int) -> int:
 def units_at(a: NodeArrays, j: int, n: int, start: int) -> int:
     """Units of a job that fit on a node if it starts then; `least` says until which start."""
     job = a.jobs[j]
-    if not a.allowed[job["where"], n]:
+    if a.allowed[job["where"], n] & job["choice"] == 0:
         a.least[UNTIL] = FOREVER
         return 0
     gpus = a.nodes[n]["gpus"] if job["gpus"] + job["share"] > 0 else 0
