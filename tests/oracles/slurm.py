@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -130,6 +130,8 @@ class Cluster:
     resets: list[int] = field(default_factory=list)
     linear: bool = False
     featured: list[set[int]] = field(default_factory=list)
+    # choices of some of them, of which a job has one
+    choices: dict[int, list[set[int]]] = field(default_factory=dict)
     licences: tuple[int, ...] = ()
     one_plan: bool = False
     throttles: bool = False
@@ -173,6 +175,7 @@ class Controller:
         self.given_way: list[tuple[int, int, int]] = []
         self.cut_short: list[tuple[int, int, int]] = []
         self.calculations = list(cluster.calculations)
+        self.choice: dict[int, int] = {}
         self.marks: dict[int, int] = dict.fromkeys(range(len(cluster.nodes)), 0)
         # nodes that are heavier by one, since the groups of the job that was tried last there lack them
         self.heavier: set[int] = set()
@@ -260,11 +263,15 @@ class Controller:
             self.look_at(row)
             if not self.over_count(j, now):
                 self.try_alone(j)
-                nodes = self.tried_on(j)
-                self.unmark(j, nodes, now)
-                there = self.not_alone(j, nodes & self.up(now), now)
-                enough = len(there & self.suits(j)) >= self.jobs[j].nodes
-                self.mark_empty(j, there if enough else nodes)
+                self.unmark(j, self.tried_on(j), now)
+                for _ in self.each_choice(j):
+                    nodes = self.tried_on(j)
+                    there = self.not_alone(j, nodes & self.up(now), now)
+                    enough = len(there & self.suits(j)) >= self.jobs[j].nodes
+                    self.mark_empty(j, there if enough else nodes)
+                    if enough:
+                        break
+                self.choice.pop(j, None)
             if not self.cluster.tries_all:
                 return
 
@@ -564,7 +571,21 @@ class Controller:
     def suits(self, j: int) -> set[int]:
         """Nodes of its partition that could hold a part of a job if nothing else ran."""
         there = {node for node in self.cluster.partitions[self.partition(j)] if self.fits(j, node, [])}
-        return there & self.cluster.featured[self.jobs[j].features] if self.cluster.featured else there
+        return there & self.featured(j) if self.cluster.featured else there
+
+    def featured(self, j: int) -> set[int]:
+        """Nodes that the constraint of a job allows: of the choice that is tried, else of all."""
+        row = self.jobs[j].features
+        return self.cluster.choices[row][self.choice[j]] if j in self.choice else self.cluster.featured[row]
+
+    def each_choice(self, j: int) -> Iterator[int]:
+        """Try one choice of nodes of a job after the other."""
+        row = self.jobs[j].features
+        for k in range(len(self.cluster.choices.get(row, [0]))):
+            if row in self.cluster.choices:
+                self.choice[j] = k
+            yield k
+        self.choice.pop(j, None)
 
     def tried_on(self, j: int) -> set[int]:
         """Nodes on which a job is tried: those that suit it, or would if they had the GPUs."""
@@ -572,7 +593,7 @@ class Controller:
             return self.suits(j)
         job, found = self.jobs[j], set(self.cluster.partitions[self.partition(j)])
         if self.cluster.featured:
-            found &= self.cluster.featured[job.features]
+            found &= self.featured(j)
         kinds = self.cluster.nodes
         return {n for n in found if kinds[n].cores >= job.cores and kinds[n].memory >= job.memory}
 
@@ -936,21 +957,30 @@ class Controller:
             self.unmark(j, self.tried_on(j), now)
             if self.of_all(j, now, now):
                 continue
-            here = (self.tried_on(j) & self.up(now)) - lost - self.reserved(j, now, now)
-            there = here - self.leaving
-            nodes = self.pick_now(j, there, self.running(now))
-            if self.over_limit(j, now, nodes) or (self.jobs[j].barred == "memory" and nodes is None):
-                if nodes is None:
-                    self.mark_tested(j, there, here, now)
-                continue
-            if nodes is None:
-                nodes = self.make_room(j, there, now)
-            if nodes is None:
+            over, able, waits = False, False, False
+            nodes: list[int] | None = None
+            for _ in self.each_choice(j):
+                here = (self.tried_on(j) & self.up(now)) - lost - self.reserved(j, now, now)
+                there = here - self.leaving
+                nodes = self.pick_now(j, there, self.running(now))
+                over = self.over_limit(j, now, nodes)
+                over |= self.jobs[j].barred == "memory" and nodes is None
+                if nodes is None and not over:
+                    nodes = self.make_room(j, there, now)
+                if nodes is not None:
+                    break
                 self.mark_tested(j, there, here, now)
                 need = self.jobs[j].nodes
                 in_service = len(here & self.suits(j))
-                waits = len(self.suits(j)) >= need and (in_service >= need or self.busy(j, here, now))
-                if waits and self.gets_plan(j, now):
+                able |= len(self.suits(j)) >= need
+                waits |= in_service >= need or self.busy(j, here, now)
+                if self.is_elsewhere(j, now):
+                    break
+            self.choice.pop(j, None)
+            if over:
+                continue
+            if nodes is None:
+                if able and waits and self.gets_plan(j, now):
                     closed.add(p)
                     lost |= cluster.partitions[p]
             else:
@@ -1040,10 +1070,15 @@ class Controller:
             if self_fits:
                 self.try_alone(k)
             self_fits = self_fits and not self.of_all(k, now, now)
-            there = self.tried_on(k) & self.up(now) - taken - self.leaving - self.reserved(k, now, now)
+            nodes = None
             if self_fits:
                 self.unmark(k, self.tried_on(k), now)
-            nodes = self.pick_now(k, there, self.running(now)) if self_fits else None
+                for _ in self.each_choice(k):
+                    kept = taken | self.leaving | self.reserved(k, now, now)
+                    nodes = self.pick_now(k, self.tried_on(k) & self.up(now) - kept, self.running(now))
+                    if nodes is not None:
+                        break
+                self.choice.pop(k, None)
             if nodes is None:
                 for each in done:
                     del self.started[each]
@@ -1197,9 +1232,15 @@ class Controller:
                 moment = max(ends)
             if moment > now + cluster.window:
                 return stretches
-            usable, later = self.usable(j, now, moment, stretches)
-            found = self.earliest(j, usable, now, no_plan) if len(usable) >= job.nodes else None
-            if len(usable) >= job.nodes and not is_tried:
+            usable: set[int] = set()
+            later, found, enough = None, None, False
+            for _ in self.each_choice(j):
+                there, later = self.usable(j, now, moment, stretches)
+                enough |= len(there) >= job.nodes
+                place = self.earliest(j, there, now, no_plan) if len(there) >= job.nodes else None
+                if place is not None and (found is None or place[0] < found[0]):
+                    found, usable = place, there
+            if enough and not is_tried:
                 self.tests_made += 1
                 is_tried = True
             if found is None or (no_plan and found[0] > now):

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gridsched as gs
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.nodes import nodes_with
 from gridsched.systems.slurm.site import read_slurm_site
-from tests.support.nodes import some_jobs
+from tests.support.errors import refused
+from tests.support.nodes import jobs_of, some_jobs
 from tests.traces.test_sacct import COLUMNS, export, line
 
 FEATURES = ("ib", "big", "gpu")
@@ -42,15 +43,66 @@ def test_constraints_are_read_from_left_to_right(expression: str, allowed: list[
 
 
 def test_what_is_no_constraint_is_refused() -> None:
-    for text in ("ib&", "(ib", "ib)", "a b"):
+    for text in ("ib&", "(ib", "ib)", "a b", "[ib", "ib]", "[]", "[a|]", "[a|b]&[c|d]", "[a]b"):
         with pytest.raises(ConfigurationError, match="cannot be read"):
             nodes_with(text, [["ib"]])
-    for text in ("ib*2", "[ib|big]"):
-        with pytest.raises(ConfigurationError, match="not modelled"):
-            nodes_with(text, [["ib"]])
+    with pytest.raises(ConfigurationError, match="not modelled"):
+        nodes_with("ib*2", [["ib"]])
 
 
-CONSTRAINTS = {0: "ib", 1: "ib&big", 2: "std|gpu", 5: "moon"}
+@pytest.mark.parametrize(
+    ("expression", "bits"),
+    [
+        ("[ib|big]", [1, 3, 3, 0]),
+        ("[(ib&big)|gpu]", [0, 1, 3, 0]),
+        ("ib&[gpu|big]", [0, 2, 3, 0]),
+        ("[moon|ib]&big", [0, 2, 2, 0]),
+        ("[ib]", [1, 1, 1, 0]),
+    ],
+)
+def test_nodes_have_a_bit_for_each_choice(expression: str, bits: list[int]) -> None:
+    nodes = [["ib"], ["ib", "big"], ["ib", "big", "gpu"], []]
+    assert nodes_with(expression, nodes).tolist() == bits
+
+
+def test_a_job_has_one_of_several_features_on_all_nodes() -> None:
+    """Of two nodes each of either kind the third job waits for two of one kind, though two are free."""
+    kinds = [gs.NodeType(name=name, count=2, cores=1, features=[name]) for name in "ab"]
+    jobs = jobs_of(
+        submit_time=[0, 1, 2],
+        run_time=[50, 30, 10],
+        requested_processors=[1, 1, 2],
+        constraint=[0, 1, 2],
+    )
+    cluster = gs.Cluster(nodes=kinds, constraints={0: "a", 1: "b", 2: "[a|b]"})
+    run = gs.simulate(jobs, cluster, "easy")
+    gs.verify(run)
+    assert run["start_time"].values.tolist() == [0, 1, 31]
+    assert set(run["piece_node"].values[run["piece_segment"].values == 2]) == {2, 3}
+    moved = run.copy(deep=True)
+    moved["piece_node"].values[-1] = 1
+    with refused("features in common", error=ScheduleError):
+        gs.verify(moved)
+
+
+def test_clusters_of_equal_nodes_may_have_other_constraints() -> None:
+    nodes = [gs.NodeType(name=name, count=1, cores=2, features=[name]) for name in "ab"]
+    jobs = jobs_of(
+        submit_time=[0, 0],
+        run_time=[10, 10],
+        requested_processors=[2, 2],
+        constraint=[0, 0],
+        home=[0, 1],
+    )
+    platform = gs.Platform(
+        [gs.Cluster(name=name, nodes=nodes, constraints={0: text}) for name, text in ("xa", "yb")]
+    )
+    run = gs.simulate(jobs, platform, "local")
+    gs.verify(run)
+    assert run["piece_node"].values.tolist() == [0, 3]
+
+
+CONSTRAINTS = {0: "ib", 1: "ib&big", 2: "std|gpu", 4: "[std|ib]", 5: "moon"}
 
 
 def constrained(seed: int) -> tuple[gs.Workload, gs.Cluster]:
@@ -60,7 +112,7 @@ def constrained(seed: int) -> tuple[gs.Workload, gs.Cluster]:
     nodes = [
         gs.NodeType(name=f"t{k}-", count=2, cores=6, gpus=2, features=each) for k, each in enumerate(kinds)
     ]
-    jobs = some_jobs(rng, 40, constraint=rng.choice([-1, -1, 0, 1, 2, 3, 5], 40))
+    jobs = some_jobs(rng, 40, constraint=rng.choice([-1, -1, 0, 1, 2, 3, 4, 5], 40))
     return replace(jobs, home=np.zeros(40, np.int64)), gs.Cluster(nodes=nodes, constraints=CONSTRAINTS)
 
 
@@ -105,12 +157,12 @@ PartitionName=all Nodes=ALL Default=YES
 
 def test_constraints_of_an_export_meet_features_of_a_configuration(tmp_path: Path) -> None:
     header = f"{COLUMNS}|Constraints"
-    rows = [line(k) + f"|{text}" for k, text in enumerate(["", "ib", "std&ib", "[std|ib]", "std"], 1)]
+    rows = [line(k) + f"|{text}" for k, text in enumerate(["", "ib", "std&ib", "std*1", "[ib|std]"], 1)]
     log = gs.traces.read_accounting(export(tmp_path, *rows, header=header), time_zone="Europe/Rome")
     workload = gs.clean(log.workload)
     (tmp_path / "slurm.conf").write_text(CONF, encoding="utf-8")
     site = read_slurm_site(tmp_path / "slurm.conf", names=log.names)
-    assert "constraint [std|ib]" in site.not_modelled
+    assert "constraint std*1" in site.not_modelled
     run = gs.simulate(workload, site.cluster, site.scheduler)
     gs.verify(run)
     where = {

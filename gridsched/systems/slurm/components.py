@@ -129,19 +129,21 @@ def fits_now(t: Any, r: Any, row: int, now: int) -> bool:
         return False
     stay_alone(t, row)
     try_alone(t, row)
-    suits = t.tried[t.jobs[row]["kind"]]
-    for node in range(len(r.usable)):
-        r.usable[node] = suits[node] & (1 - r.lost[node])
-    if t.counts[1] > 0:
-        if past_reservations(t, own, limit, now) > now:
-            return False
-        keep_off(t, r, own, limit, now)
-    unmark(t, r, row, suits)
-    mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[row])
-    if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[row]) < t.jobs[row]["nodes"]:
+    if t.counts[1] > 0 and past_reservations(t, own, limit, now) > now:
         return False
-    choose_lightest(t.free, r, t.jobs[row])
-    return True
+    job = t.jobs[row]
+    unmark(t, r, row, t.tried[job["kind"]])
+    first, choices = t.choices[job["kind"]]
+    for kind in range(first, first + choices):
+        for node in range(len(r.usable)):
+            r.usable[node] = t.tried[kind, node] & (1 - r.lost[node])
+        if t.counts[1] > 0:
+            keep_off(t, r, own, limit, now)
+        mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
+        if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
+            choose_lightest(t.free, r, job)
+            return True
+    return False
 
 
 @noinline

@@ -17,6 +17,7 @@ from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.engine.reference import pinned
 from gridsched.nodes import RequeueName
+from gridsched.systems.node_records import choices_of
 from gridsched.systems.slurm import components, kernels, passes
 from gridsched.systems.slurm.cadence import END, Cadence
 from gridsched.systems.slurm.kernels import (
@@ -80,8 +81,9 @@ class SlurmCluster:
         Nodes of each reservation.
     lines : int64[m], optional
         Line of slurm.conf that each node is of; one for all by default.
-    featured : uint8[s, m], optional
-        Sets of nodes that constraints of jobs allow; one of all nodes by default.
+    featured : int64[s, m], optional
+        Sets of nodes that constraints of jobs allow, see `gridsched.nodes.nodes_with`; one of all nodes by
+        default.
     licences : int64[l]
         How many licences of each kind there are.
     requeue : {"place", "end", "lost"}
@@ -98,7 +100,7 @@ class SlurmCluster:
     windows: RecordArray = field(default_factory=lambda: np.zeros(0, WINDOW))
     reserved: NDArray[np.uint8] | None = None
     lines: Integers | None = None
-    featured: NDArray[np.uint8] | None = None
+    featured: Integers | None = None
     licences: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
@@ -259,15 +261,18 @@ class Controller:
         alone = jobs.copy()
         alone["whole"] = np.minimum(alone["whole"], EVERYWHERE) if linear else EVERYWHERE
         both = np.concatenate([jobs, alone])
-        suits, kinds = suits_of(both, machine.nodes, reach, machine.featured)
+        suits, kinds, choices = suits_of(both, machine.nodes, reach, machine.featured)
         jobs["kind"], jobs["kind_alone"] = kinds.reshape(2, -1)
         tried = suits
         if not linear:
             # whether nodes have the GPUs is seen by the plugin only (job_req_node_filter, _build_node_list)
             both["gpus"] = 0
-            open_nodes, of_kinds = suits_of(both, machine.nodes, reach, machine.featured)
+            open_nodes, of_kinds, others = suits_of(both, machine.nodes, reach, machine.featured)
             tried = np.zeros_like(suits)
             tried[kinds] = open_nodes[of_kinds]
+            for choice in range(int(choices[:, 1].max(initial=0))):
+                own = choices[kinds, 1] > choice
+                tried[choices[kinds[own], 0] + choice] = open_nodes[others[of_kinds[own], 0] + choice]
         jobs["details"] = first_tasks(jobs)
         jobs["processors_alone"] = np.maximum(jobs["processors"], jobs["processors_alone"])
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
@@ -287,6 +292,7 @@ class Controller:
             suits=suits,
             tried=tried,
             tried_bits=kernels.bits_of(tried),
+            choices=choices,
             gpus=machine.nodes["gpus"].astype(np.int64),
             amounts=amounts_of(jobs),
             licences=np.zeros((rows, len(machine.licences)), np.int64)
@@ -324,6 +330,7 @@ class Controller:
             usable=np.zeros(nodes, np.uint8),
             fitting=np.zeros(nodes, np.uint8),
             chosen=np.zeros(nodes, np.int64),
+            best=np.zeros(nodes, np.int64),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.int64),
@@ -1022,21 +1029,30 @@ def suits_of(
     jobs: RecordArray,
     nodes: RecordArray,
     reach: NDArray[np.uint8],
-    featured: NDArray[np.uint8] | None = None,
-) -> tuple[NDArray[np.uint8], Integers]:
-    """Nodes that could hold a part of each kind of job, and the kind of each job."""
-    featured = np.ones((1, len(nodes)), np.uint8) if featured is None else featured
+    featured: Integers | None = None,
+) -> tuple[NDArray[np.uint8], Integers, Integers]:
+    """Nodes that could hold a part of each kind of job, the kind of each job, and the choices of each kind.
+
+    The first of these and their number (int64[kinds, 2]): kinds themselves, behind those of the jobs.
+    """
+    featured = np.ones((1, len(nodes)), np.int64) if featured is None else featured
     asked = ["partition", "cores", "memory", "gpus", "features", "whole"]
     kinds, kind = np.unique(jobs[asked], return_inverse=True)
     rows = [
-        reach[each["partition"]]
-        & featured[each["features"]]
-        & (nodes["cores"] >= each["cores"])
-        & (nodes["memory"] >= each["memory"])
-        & (nodes["gpus"] >= each["gpus"])
+        featured[each["features"]]
+        * (reach[each["partition"]] != 0)
+        * (nodes["cores"] >= each["cores"])
+        * (nodes["memory"] >= each["memory"])
+        * (nodes["gpus"] >= each["gpus"])
         for each in kinds
     ]
-    return np.array(rows, np.uint8).reshape(len(kinds), len(nodes)), kind.reshape(-1)
+    choices = np.column_stack([np.arange(len(kinds)), choices_of(featured)[kinds["features"]]])
+    for k in np.flatnonzero(choices[:, 1] > 1).tolist():
+        choices[k, 0] = len(rows)
+        rows += [rows[k] >> choice & 1 for choice in range(choices[k, 1])]
+    further = np.column_stack([np.arange(len(kinds), len(rows)), np.ones(len(rows) - len(kinds), np.int64)])
+    suits = np.array(rows, np.int64).reshape(len(rows), len(nodes)) != 0
+    return suits.astype(np.uint8), kind.reshape(-1), np.concatenate([choices, further])
 
 
 def first_tasks(jobs: RecordArray) -> Integers:

@@ -109,7 +109,7 @@ def cluster_jobs(
     of, where = _rows(workload, cluster, parameters.partition_lists or {})
     by_job, workload = workload, _repeated(workload, of)
     reach = partition_sets(cluster, names).astype(np.uint8)
-    featured = constraint_sets(cluster, names).astype(np.uint8)
+    featured = constraint_sets(cluster, names)
     records = _records(
         workload,
         nodes,
@@ -382,7 +382,7 @@ def _rejected(
     cluster: Cluster,
     nodes: RecordArray,
     reach: NDArray[np.uint8],
-    featured: NDArray[np.uint8],
+    featured: Integers,
     over_limit: NDArray[np.bool_],
     rules: Mapping[int, PartitionRules],
 ) -> Integers:
@@ -399,8 +399,10 @@ def _rejected(
                 over_partition |= mine & (values > most)
         if each.number in rules:
             over_partition |= mine & (records["nodes"] < rules[each.number].least_nodes)
-    suits, kind = suits_of(records, nodes, reach, featured)
-    too_large = suits.sum(axis=1)[kind] < records["nodes"]
+    suits, kind, choices = suits_of(records, nodes, reach, featured)
+    there = suits.sum(axis=1)
+    most = np.array([there[first : first + count].max() for first, count in choices.tolist()])
+    too_large = most[kind] < records["nodes"]
     for limit in cluster.limits:
         if limit.processors is not None:
             over_limit = over_limit | (groups_of(workload, limit) >= 0) & (

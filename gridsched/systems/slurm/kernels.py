@@ -139,6 +139,9 @@ class Tables(NamedTuple):
     # the GPUs; and the same as bits
     tried: Any
     tried_bits: Any
+    # int64[kinds, 2]: kinds of jobs that have one of several features on all nodes: the first of their choices,
+    # and how many there are; of other jobs the kind itself
+    choices: Any
     gpus: Any  # int64[m]: GPUs of each node
     amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
     licences: Any  # int64[n, l]: how many of each kind of licence each job holds while it runs
@@ -184,6 +187,7 @@ class Room(NamedTuple):
     usable: Any  # uint8[m]: nodes that a job could have by time
     fitting: Any  # uint8[m]: those of them that have what it asks for
     chosen: Any  # int64[m]: nodes that it gets
+    best: Any  # int64[m]: those of the best of its choices so far
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # int64[m]: jobs that will have each node to themselves

@@ -110,14 +110,17 @@ def try_submitted(t: Tables, r: Room, j: int) -> bool:
         return False
     try_alone(t, j)
     job = t.jobs[j]
-    nodes = t.tried[job["kind"]]
-    unmark(t, r, j, nodes)
-    able = 0
-    for node in range(len(nodes)):
-        quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
-        r.usable[node] = nodes[node] & t.up[node] if quiet and r.completing[node] == 0 else 0
-        able += r.usable[node] & t.suits[job["kind"], node]
-    mark(t, r, r.usable if able >= job["nodes"] else nodes, job)
+    unmark(t, r, j, t.tried[job["kind"]])
+    first, choices = t.choices[job["kind"]]
+    for kind in range(first, first + choices):
+        nodes, able = t.tried[kind], 0
+        for node in range(len(nodes)):
+            quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
+            r.usable[node] = nodes[node] & t.up[node] if quiet and r.completing[node] == 0 else 0
+            able += r.usable[node] & t.suits[kind, node]
+        mark(t, r, r.usable if able >= job["nodes"] else nodes, job)
+        if able >= job["nodes"]:
+            break
     return True
 
 
@@ -147,6 +150,32 @@ def take_off_busy(t: Any, r: Any, suits: Any, whole: int) -> tuple[int, int]:
             busy += leaving or (t.idle[node] == 0 if whole else t.alone[node] > 0)
             r.usable[node] = 0 if leaving else 1
     return there, busy
+
+
+@noinline
+def look_for_nodes(t: Any, r: Any, j: int, now: int, here: Any) -> tuple[bool, bool, bool]:
+    """Choose nodes for a job that starts now: whether there are enough; if all were idle; or if it waited.
+
+    Not if it lacks nodes that are out or reserved, and none that a job has. `here` are afterwards the nodes
+    in service that passes may use.
+    """
+    job = t.jobs[j]
+    suits, tried = t.suits[job["kind"]], t.tried[job["kind"]]
+    for node in range(len(r.usable)):
+        r.usable[node] = tried[node] & (1 - r.lost[node])
+    if t.counts[1] > 0:
+        keep_off(t, r, job["partition"], job["limit"], now)
+    for node in range(len(here)):
+        here[node] = r.usable[node]
+    in_service, busy = take_off_busy(t, r, suits, job["whole"])
+    able = 0
+    for node in range(len(suits)):
+        able += suits[node]
+    mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
+    enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]
+    if enough:
+        choose_lightest(t.free, r, job)
+    return enough, able >= job["nodes"], bool(busy or in_service >= job["nodes"])
 
 
 @jit
@@ -240,30 +269,32 @@ def main_pass(
         if BY_TIME <= t.jobs[j]["barred"] <= BY_ACCOUNT or not has_licences(t, j):
             continue
         try_alone(t, j)
-        suits, tried = t.suits[t.jobs[j]["kind"]], t.tried[t.jobs[j]["kind"]]
-        unmark(t, r, j, tried)
-        for node in range(len(r.usable)):
-            r.usable[node] = tried[node] & (1 - r.lost[node])
-        if t.counts[1] > 0:
-            limit = t.jobs[j]["limit"]
-            if past_reservations(t, own, limit, now) > now:
-                continue
-            keep_off(t, r, own, limit, now)
-        here[:] = r.usable
-        in_service, busy = take_off_busy(t, r, suits, t.jobs[j]["whole"])
-        able = 0
-        for node in range(len(suits)):
-            able += suits[node]
-        mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
-        enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
-        if enough:
-            t.jobs[t.jobs[j]["of"]]["sized"] = 1
-            choose_lightest(t.free, r, t.jobs[j])
-        if over_limit_on(t, j, r.chosen, enough) or (t.jobs[j]["barred"] == BY_MEMORY and not enough):
-            if not enough:
-                mark_tested(t, r, j, tried, here)
+        kind = t.jobs[j]["kind"]
+        unmark(t, r, j, t.tried[kind])
+        if t.counts[1] > 0 and past_reservations(t, own, t.jobs[j]["limit"], now) > now:
             continue
-        if enough or who_gives_way.makes_room(t, r, p, j, now):
+        first, choices = t.choices[kind]
+        starts = over = able = waits = False
+        for choice in range(choices):
+            t.jobs[j]["kind"] = first + choice
+            enough, is_able, would = look_for_nodes(t, r, j, now, here)
+            over = over_limit_on(t, j, r.chosen, enough) or (
+                t.jobs[j]["barred"] == BY_MEMORY and not enough
+            )
+            starts = not over and (enough or who_gives_way.makes_room(t, r, p, j, now))
+            if enough:
+                t.jobs[t.jobs[j]["of"]]["sized"] = 1
+            if enough or starts:
+                break
+            mark_tested(t, r, j, t.tried[first + choice], here)
+            able |= is_able
+            waits |= would
+            if who_gives_way.is_elsewhere(t, r, p, j):
+                break  # others were killed for it
+        t.jobs[j]["kind"] = kind
+        if over:
+            continue
+        if starts:
             j = who_gives_way.change_places(t, p, j)
             start(t, r, j, now)
             started[count] = j
@@ -271,10 +302,8 @@ def main_pass(
             if tasks >= 0:
                 count_test(r, tasks, -REJECTED)
             continue
-        mark_tested(t, r, j, tried, here)
-        # who can never run, or lacks nodes that are out or reserved and none that a job has, closes nothing
-        waits_for_jobs = able >= t.jobs[j]["nodes"] and (busy or in_service >= t.jobs[j]["nodes"])
-        if waits_for_jobs and gets_plan(t, kept[0], kept[1], j, now):
+        # who can never run, or could not if it waited for jobs, closes nothing
+        if able and waits and gets_plan(t, kept[0], kept[1], j, now):
             left -= close(t, r, closed, own)
     return count
 
@@ -289,6 +318,36 @@ def waits_for_nodes(r: Any, job: Any) -> bool:
     for k in range(job["nodes"]):
         waits |= r.completing[r.chosen[k]] > 0
     return waits
+
+
+@noinline
+def first_start(
+    t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int, moment: int, only_now: bool, horizon: int, idle: bool
+) -> int:
+    """When a job could start on nodes that no plan has from a moment on; -1 if there are too few.
+
+    Of several choices of nodes it is the first of those with the earliest start (`_try_sched`).
+    """
+    kind = t.jobs[j]["kind"]
+    first, choices = t.choices[kind]
+    begin, best, last = FOREVER, -1, -1
+    for k in range(first, first + choices):
+        t.jobs[j]["kind"] = k
+        if usable_at(t, s, r, j, moment, horizon, idle) >= t.jobs[j]["nodes"]:
+            start_there = who_gives_way.earliest(t, r, b, p, j, now, only_now, horizon)
+            last = k
+            if start_there < begin:
+                begin, best = start_there, k
+                for i in range(t.jobs[j]["nodes"]):
+                    r.best[i] = r.chosen[i]
+    if best != last and begin < FOREVER:
+        t.jobs[j]["kind"] = best
+        usable_at(t, s, r, j, moment, horizon, idle)
+        who_gives_way.earliest(t, r, b, p, j, now, only_now, horizon)
+        for i in range(t.jobs[j]["nodes"]):
+            r.chosen[i] = r.best[i]  # marks that were left since may have changed them
+    t.jobs[j]["kind"] = kind
+    return int(begin) if last >= 0 else -1
 
 
 @noinline
@@ -312,14 +371,14 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         moment, later = next_try(t, s, r, b, j, now, moment, not no_plan)
         # what begins after `later` is not looked at: the job is tried then
         horizon = max(later, now) if later and not no_plan and not is_part else FOREVER
-        begin = FOREVER
         idle_then = bool(b.needs_idle and tried and horizon < FOREVER)
-        if usable_at(t, s, r, j, moment, horizon, idle_then) >= t.jobs[j]["nodes"]:
+        begin = first_start(t, s, r, b, p, j, now, moment, no_plan, horizon, idle_then)
+        if begin >= 0:
             s.count[TRIES] += 1 - tried
             tried = 1
-            begin = who_gives_way.earliest(t, r, b, p, j, now, no_plan, horizon)
-            if begin < FOREVER:
-                t.jobs[t.jobs[j]["of"]]["sized"] = 1
+        if 0 <= begin < FOREVER:
+            t.jobs[t.jobs[j]["of"]]["sized"] = 1
+        begin = FOREVER if begin < 0 else begin
         if begin == FOREVER or (no_plan and begin > now):
             if later and not no_plan:
                 continue

@@ -267,8 +267,7 @@ class Replay:
                 [
                     nodes_with(each, [node.features for node in self.configuration.nodes])
                     for each in self.constraints
-                ],
-                np.uint8,
+                ]
             ),
             licences=np.array(list(self.configuration.licences.values()), np.int64),
             reach=np.array(

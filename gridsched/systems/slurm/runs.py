@@ -104,9 +104,9 @@ def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
         np.column_stack([np.packbits(chosen, axis=1), records["features"]]), axis=0, return_inverse=True
     )
     of_kind = np.unpackbits(kinds[:, :-1].astype(np.uint8), axis=1, count=len(machine.reach)) != 0
-    reach = of_kind @ (machine.reach != 0)
+    reach = (of_kind @ (machine.reach != 0)).astype(np.int64)
     if machine.featured is not None:
-        reach &= machine.featured[kinds[:, -1]] != 0
+        reach *= machine.featured[kinds[:, -1]]
     asked |= {"units": records["nodes"].astype(np.int64), "where": row.reshape(-1).astype(np.int64)}
     return NodeUse(
         site=ClusterNodes(

@@ -52,6 +52,10 @@ def draw(
     if rng.random() < 0.4:
         nodes = [node._replace(weight=number(1, 2), line=number(0, 2)) for node in nodes]
     featured = [some_of(rng, count, part) for part in (1.0, 0.6, 0.6)] if rng.random() < 0.4 else []
+    choices = {}
+    if featured and rng.random() < 0.6:
+        choices[2] = [some_of(rng, count, 0.5) for _ in range(number(2, 3))]
+        featured[2] = set().union(*choices[2])
     licences = (number(1, 3), number(1, 2)) if rng.random() < 0.3 else ()
     partitions = [set(range(count))]
     if rng.random() < 0.5:
@@ -113,6 +117,7 @@ def draw(
         kill_wait=number(0, 40),
         linear=whole == "all" and rng.random() < 0.5,
         featured=featured,
+        choices=choices,
         licences=licences,
         one_plan=rng.random() < 0.2,
         throttles=rng.random() < 0.3,
@@ -213,6 +218,12 @@ _OF_ROWS = {"partition", "priority", "array", "barred"}
 """Fields that rows of jobs have in another way."""
 
 
+def _bits(cluster: naive.Cluster, row: int, nodes: int) -> list[int]:
+    """A set of nodes as the package has it: a bit for each choice."""
+    choices = cluster.choices.get(row, [cluster.featured[row]])
+    return [sum((node in each) << k for k, each in enumerate(choices)) for node in range(nodes)]
+
+
 def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     """The same for the package."""
     nodes = np.array([each[:4] for each in cluster.nodes], kernels.NODE)
@@ -264,7 +275,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         SlurmCluster(
             nodes=nodes,
             lines=np.array([each.line for each in cluster.nodes]),
-            featured=np.array([[n in each for n in range(len(nodes))] for each in cluster.featured], np.uint8)
+            featured=np.array([_bits(cluster, row, len(nodes)) for row in range(len(cluster.featured))])
             if cluster.featured
             else None,
             licences=np.array(cluster.licences, np.int64),
