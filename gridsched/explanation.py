@@ -843,7 +843,7 @@ class _Schedule:
         return mine, *self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
 
     def _most_units(self, job: int, units: Integers, where: NDArray[np.bool_]) -> int:
-        """Parts of a job for which there is space on some of the nodes that it may use, of its best choice."""
+        """Parts of a job for which there is space on some of the nodes of its best choice."""
         reach = self.v["node_reach"][self.v["asked_where"][job]].astype(np.int64)
         choices = range(int(reach.max(initial=1)).bit_length())
         return max(int(units[where & (reach >> choice & 1 != 0)].sum()) for choice in choices)

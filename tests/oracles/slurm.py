@@ -304,8 +304,8 @@ class Controller:
         return self.everywhere(j) or (j not in self.started and self.is_exclusive(j))
 
     def try_alone(self, j: int) -> None:
-        """Note that a job is tried in its partition."""
-        if self.is_exclusive(j) and not self.jobs[j].whole:
+        """Note that a job is tried in its partition, if that has nodes for it."""
+        if self.is_exclusive(j) and not self.jobs[j].whole and self.tried_on(j):
             self.stay_alone.add(self.details(j))
 
     def pick_alone(self, j: int, usable: set[int], on: list[int]) -> list[int] | None:
@@ -849,9 +849,7 @@ class Controller:
         marked = set()
         for node, left in lefts.items():
             others = [k for k in on if node in self.started[k].nodes and k not in self.ghosts]
-            alone = any(map(self.whole, others)) or (
-                self.is_exclusive(j) and not self.everywhere(j) and others
-            )
+            alone = any(map(self.whole, others)) or (self.is_exclusive(j) and others)
             least = self.cluster.nodes[node].gpus if self.everywhere(j) else 0
             if left.memory >= job.memory and left.gpus >= max(job.gpus, least) and not alone:
                 marked.add(node)

@@ -74,7 +74,8 @@ class Limits:
         "nodes", "memory" [MiB] or "gpus". Of a group also minutes, "used processors" (GrpTRESMins) or
         "running processors" (GrpTRESRunMins), and so on.
     job : mapping of str to int
-        What one job may have, by the same names; "wall" is its time limit [s].
+        What one job may have, by the same names, or has to ask for at least, "least processors" and so on;
+        "wall" is its time limit [s].
     """
 
     running: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -357,6 +358,9 @@ def _limits(options: Mapping[str, str], where: str, left: list[str]) -> Limits:
                 running[who, way + what] = int(most)
         elif key in ("MaxTRES", "MaxTRESPerJob"):
             job |= {what: int(most) for what, most in resources(value, f"{where}: {key}", left).items()}
+        elif key in ("MinTRES", "MinTRESPerJob"):
+            least = resources(value, f"{where}: {key}", left)
+            job |= {f"least {what}": int(number) for what, number in least.items()}
         elif key in ("MaxWall", "MaxWallDurationPerJob"):
             job["wall"] = 60 * minutes(value, f"{where}: {key}")
         elif key not in _WITHOUT_EFFECT:

@@ -259,7 +259,7 @@ class Controller:
         )
         linear = parameters.select_type == "linear"
         alone = jobs.copy()
-        alone["whole"] = np.minimum(alone["whole"], EVERYWHERE) if linear else EVERYWHERE
+        alone["whole"] |= EVERYWHERE * (alone["whole"] > 0) if linear else EVERYWHERE
         both = np.concatenate([jobs, alone])
         suits, kinds, choices = suits_of(both, machine.nodes, reach, machine.featured)
         jobs["kind"], jobs["kind_alone"] = kinds.reshape(2, -1)
@@ -386,7 +386,7 @@ class Controller:
         self.preempts = isinstance(self.preemption, Preemption)
         # jobs with GPUs leave marks, those of partitions that are EXCLUSIVE stay alone
         self.tries = bool(
-            not linear and ((jobs["gpus"] > 0) | (jobs["whole"] == EXCLUSIVE) | has_held.any()).any()
+            not linear and ((jobs["gpus"] > 0) | (jobs["whole"] & EXCLUSIVE > 0) | has_held.any()).any()
         )
         self.gave_way: list[tuple[int, int, int, int]] = []
         # when jobs have left each node, and when those that were preempted may wait again

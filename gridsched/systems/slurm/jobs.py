@@ -270,7 +270,8 @@ def _whole(
     exclusive = [each.number in rules and rules[each.number].exclusive for each in cluster.partitions]
     asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else np.zeros(len(where), np.bool_)
     only_there = np.where(np.array(exclusive or [False])[where], EXCLUSIVE, 0)
-    return np.where(asked | linear | cluster.node_exclusive, EVERYWHERE, only_there)
+    everywhere = np.where(asked | linear | cluster.node_exclusive, EVERYWHERE, 0)
+    return everywhere if linear else everywhere | only_there
 
 
 def _admitted(

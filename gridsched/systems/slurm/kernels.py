@@ -22,7 +22,7 @@ JOB = np.dtype(
         ("cores", np.int64),  # of each node
         ("memory", np.int64),  # of each node
         ("gpus", np.int64),  # of each node
-        # whether its nodes run nothing else: not if 0, EVERYWHERE, or since its partition is EXCLUSIVE
+        # whether its nodes run nothing else: not if 0, EVERYWHERE, since its partition is EXCLUSIVE, or both
         ("whole", np.int64),
         ("details", np.int64),  # the first task of its array, or the job: what is noted there is so for all
         ("tried_alone", np.int64),  # whether it was tried in a partition that is EXCLUSIVE
@@ -65,7 +65,7 @@ is the job itself, and has the partition in which it runs; a row that starts cha
 """
 
 EVERYWHERE, EXCLUSIVE = 1, 2
-"""Why the nodes of a job run nothing else."""
+"""Why the nodes of a job run nothing else: bits."""
 
 BY_TIME, BY_QUALITY, BY_ACCOUNT, BY_WALL, BY_LIMIT, BY_MEMORY = 1, 2, 3, 4, 5, 6
 """What keeps a job from starting in a partition: its time limit, which does not matter to backfilling if the
@@ -139,8 +139,8 @@ class Tables(NamedTuple):
     # the GPUs; and the same as bits
     tried: Any
     tried_bits: Any
-    # int64[kinds, 2]: kinds of jobs that have one of several features on all nodes: the first of their choices,
-    # and how many there are; of other jobs the kind itself
+    # int64[kinds, 2]: of kinds of jobs that have one of several features on all nodes the first of their
+    # choices, kinds too, and how many there are; of others the kind itself
     choices: Any
     gpus: Any  # int64[m]: GPUs of each node
     amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
@@ -559,15 +559,16 @@ def stay_alone(t: Any, j: int) -> None:
     never takes it back; passes of backfilling call it for jobs that they start only.
     """
     job = t.jobs[j]
-    if job["whole"] != EVERYWHERE and t.jobs[job["details"]]["tried_alone"]:
-        job["whole"], job["kind"] = EVERYWHERE, job["kind_alone"]
+    if not job["whole"] & EVERYWHERE and t.jobs[job["details"]]["tried_alone"]:
+        job["whole"], job["kind"] = job["whole"] | EVERYWHERE, job["kind_alone"]
         t.amounts[j, 1] = job["processors"] = job["processors_alone"]
 
 
 @inline
 def try_alone(t: Any, j: int) -> None:
-    """Note that a job was tried in its partition, if that is EXCLUSIVE."""
-    if t.jobs[j]["whole"] == EXCLUSIVE:
+    """Note that a job was tried in its partition, if that is EXCLUSIVE and has nodes for it."""
+    nodes = t.tried_bits[t.jobs[j]["kind"]]
+    if t.jobs[j]["whole"] == EXCLUSIVE and number_of_both(nodes, nodes) > 0:
         t.jobs[t.jobs[j]["details"]]["tried_alone"] = 1
         stay_alone(t, j)
 
@@ -677,7 +678,7 @@ def prefer_own(t: Any, r: Any, j: int, nodes: Any) -> None:
 def lighten(t: Any, r: Any, node: int, job: Any) -> None:
     """Mark a node on which a job with GPUs was tried, for all jobs from then on."""
     r.ranks[ORDER] = 1
-    gpus = t.gpus[node] if job["whole"] == EVERYWHERE else job["gpus"]
+    gpus = t.gpus[node] if job["whole"] & EVERYWHERE else job["gpus"]
     r.rank[ORDER, node] = (r.rank[ORDER, node] | NO_MARK) - gpus
 
 
@@ -699,9 +700,9 @@ def mark_free(t: Any, r: Any, free: Any, idle: Any, alone: Any, nodes: Any, job:
     """
     if job["gpus"] and not r.ranks[LINEAR]:
         for node in range(len(nodes)):
-            least = t.gpus[node] if job["whole"] == EVERYWHERE else job["gpus"]
+            least = t.gpus[node] if job["whole"] & EVERYWHERE else job["gpus"]
             enough = free[MEMORY, node] >= job["memory"] and free[GPUS, node] >= max(least, job["gpus"])
-            enough &= alone[node] == 0 and (job["whole"] != EXCLUSIVE or idle[node] != 0)
+            enough &= alone[node] == 0 and (not job["whole"] & EXCLUSIVE or idle[node] != 0)
             if nodes[node] and enough:
                 lighten(t, r, node, job)
 

@@ -36,7 +36,8 @@ class LimitsOfJobs:
     limited : int64[n, k]
         Rows that each job is subject to, -1 for none; `unchecked` of those for which it only counts.
     own : dict of str to float64[n]
-        What one job may have: also "wall", its time limit [s]. Infinite without a limit.
+        What one job may have: also "wall", its time limit [s], and what it has to ask for, "least processors"
+        and so on. Infinite without a limit.
     spent : float64[...]
         Seconds of the resource of each row that were used before.
     keeps : bool[...]
@@ -59,8 +60,11 @@ class LimitsOfJobs:
         return any(" " in what for row in self.rows for what in row)
 
     def too_much(self, asked: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Which jobs ask for more than one of them, or its group, may have, by the names of `own`."""
+        """Which jobs ask for more than one of them, or its group, may have, or for less than they have to."""
         over = np.any([asked[what] > most for what, most in self.own.items() if what in asked], axis=0)
+        for what in asked.keys() & set(RESOURCES):
+            least = self.own[f"least {what}"]
+            over |= np.isfinite(least) & (asked[what] < least)
         for row, most in enumerate(self.rows):
             mine = (self.limited == row).any(axis=1)
             for what in most.keys() & asked.keys():
@@ -92,8 +96,8 @@ class LimitsOfJobs:
         return table
 
 
-OF_ONE = ("processors", "nodes", "memory", "gpus", "wall")
-"""What one job may have."""
+OF_ONE = (*RESOURCES, "wall", *(f"least {what}" for what in RESOURCES))
+"""What one job may have, or has to ask for."""
 
 
 def limits_of_jobs(

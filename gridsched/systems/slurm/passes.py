@@ -278,9 +278,7 @@ def main_pass(
         for choice in range(choices):
             t.jobs[j]["kind"] = first + choice
             enough, is_able, would = look_for_nodes(t, r, j, now, here)
-            over = over_limit_on(t, j, r.chosen, enough) or (
-                t.jobs[j]["barred"] == BY_MEMORY and not enough
-            )
+            over = over_limit_on(t, j, r.chosen, enough) or (t.jobs[j]["barred"] == BY_MEMORY and not enough)
             starts = not over and (enough or who_gives_way.makes_room(t, r, p, j, now))
             if enough:
                 t.jobs[t.jobs[j]["of"]]["sized"] = 1
@@ -322,7 +320,17 @@ def waits_for_nodes(r: Any, job: Any) -> bool:
 
 @noinline
 def first_start(
-    t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int, moment: int, only_now: bool, horizon: int, idle: bool
+    t: Any,
+    s: Any,
+    r: Any,
+    b: Any,
+    p: Any,
+    j: int,
+    now: int,
+    moment: int,
+    only_now: bool,
+    horizon: int,
+    idle: bool,
 ) -> int:
     """When a job could start on nodes that no plan has from a moment on; -1 if there are too few.
 

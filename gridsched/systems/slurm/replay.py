@@ -289,8 +289,9 @@ class Replay:
         cores = {node.name: node.cores for node in self.configuration.nodes}
         for k, (of, place) in enumerate(rows):
             job, partition = self.recording.jobs[of], self.configuration.partitions[place]
-            everywhere = self.scheduler.select_type == "linear" or job.whole
-            whole = EVERYWHERE if everywhere else EXCLUSIVE if partition.exclusive else 0
+            linear = self.scheduler.select_type == "linear"
+            everywhere = linear or job.whole
+            whole = EVERYWHERE * everywhere | EXCLUSIVE * (partition.exclusive and not linear)
             each = cores[partition.nodes[0]] if whole else max(job.cores, 1)
             memory = 0 if whole or not self.scheduler.memory_is_consumed else job.memory
             jobs[k]["nodes"], jobs[k]["cores"], jobs[k]["memory"] = job.nodes, each, memory

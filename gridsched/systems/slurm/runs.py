@@ -96,7 +96,8 @@ def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
     rows, machine = run.jobs.tickets.jobs, run.jobs.machine
     records = rows[: len(run.outcome.start)]
     asked = {name: np.zeros(len(records), np.int64) for name in ASKED_NAMES}
-    asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus", "whole")}
+    asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus")}
+    asked["whole"] = (records["whole"] > 0).astype(np.int64)
     # those of all partitions of a job
     chosen = np.zeros((len(records), len(machine.reach)), np.bool_)
     chosen[rows["of"], rows["partition"]] = True

@@ -253,8 +253,8 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             records[row][name] = getattr(job, name)
         records[row]["of"], records[row]["partition"] = k, partition
         records[row]["barred"] = BARRED.index(job.barred)
-        if cluster.exclusive and cluster.exclusive[partition] and not job.whole:
-            records[row]["whole"] = kernels.EXCLUSIVE
+        if cluster.exclusive and cluster.exclusive[partition]:
+            records[row]["whole"] |= kernels.EXCLUSIVE
         records[row]["processors"] = job.cores * job.nodes
         limited[row, : len(job.groups)] = job.groups
         if job.array in cluster.array_limits:
