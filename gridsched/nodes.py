@@ -271,11 +271,11 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
         )
     bits = np.zeros(len(features), np.int64)
     for choice, text in enumerate(_choices_of(expression)):
-        tokens, allowed, rest = _CONSTRAINT_TOKEN.findall(text), np.ones(len(features), np.bool_), []
+        tokens, allowed = _CONSTRAINT_TOKEN.findall(text), np.ones(len(features), np.bool_)
         if tokens:
             allowed, rest = _nodes_of_either(tokens, [set(each) for each in features], expression)
-        if rest:
-            raise _wrong_constraint(expression)
+            if rest:
+                raise _wrong_constraint(expression)
         bits |= allowed.astype(np.int64) << choice
     return bits
 

@@ -271,7 +271,8 @@ def _whole(
     asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else np.zeros(len(where), np.bool_)
     only_there = np.where(np.array(exclusive or [False])[where], EXCLUSIVE, 0)
     everywhere = np.where(asked | linear | cluster.node_exclusive, EVERYWHERE, 0)
-    return everywhere if linear else everywhere | only_there
+    whole: Integers = everywhere if linear else everywhere | only_there
+    return whole
 
 
 def _admitted(
@@ -402,8 +403,8 @@ def _rejected(
             over_partition |= mine & (records["nodes"] < rules[each.number].least_nodes)
     suits, kind, choices = suits_of(records, nodes, reach, featured)
     there = suits.sum(axis=1)
-    most = np.array([there[first : first + count].max() for first, count in choices.tolist()])
-    too_large = most[kind] < records["nodes"]
+    of_best = np.array([there[first : first + count].max() for first, count in choices.tolist()])
+    too_large = of_best[kind] < records["nodes"]
     for limit in cluster.limits:
         if limit.processors is not None:
             over_limit = over_limit | (groups_of(workload, limit) >= 0) & (
