@@ -150,18 +150,18 @@ def test_a_job_may_start_on_nodes_that_are_named() -> None:
 
 
 def test_nodes_that_are_named_have_to_be_those_of_the_job() -> None:
-    kinds = [NodeType(count=1, cores=2, name=name, features=[name]) for name in "abc"]
+    kinds = [NodeType(count=2, cores=2, name=name, features=[name]) for name in "abc"]
     only = Partition(number=0, nodes=["a", "b"])
     cluster = gs.Cluster(nodes=kinds, partitions=[only], constraints={1: "[a|b]"})
     sim = gs.Simulator(three_jobs(partition=[0] * 3, constraint=[-1, 1, -1]), cluster)
     sim.advance()
-    for nodes in ([2], [0, 2]):
-        with refused("job 1 ", " cannot start at 0 s", error=ScheduleError):
-            sim.start(0, nodes=nodes)
+    with refused("job 1 ", " cannot start at 0 s", error=ScheduleError):
+        sim.start(0, nodes=[4, 5])
     sim.start(0, nodes=[0])
     sim.advance()
     with refused("job 2 ", " cannot start at 10 s", error=ScheduleError):
-        sim.start(1, nodes=[0, 1])
+        sim.start(1, nodes=[1, 2])
+    sim.start(1, nodes=[2, 3])
 
 
 def test_a_node_that_is_down_takes_nothing() -> None:
