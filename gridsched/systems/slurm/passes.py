@@ -154,10 +154,10 @@ def take_off_busy(t: Any, r: Any, suits: Any, whole: int) -> tuple[int, int]:
 
 @noinline
 def look_for_nodes(t: Any, r: Any, j: int, now: int, here: Any) -> tuple[bool, bool, bool]:
-    """Choose nodes for a job that starts now: whether there are enough; if all were idle; or if it waited.
+    """Choose nodes for a job that starts now; whether there are enough, would be if nothing ran, will be.
 
-    Not if it lacks nodes that are out or reserved, and none that a job has. `here` are afterwards the nodes
-    in service that passes may use.
+    The last is not so if it lacks nodes that are out or reserved, and none that a job has. `here` are
+    afterwards the nodes in service that passes may use.
     """
     job = t.jobs[j]
     suits, tried = t.suits[job["kind"]], t.tried[job["kind"]]
