@@ -79,18 +79,20 @@ class Predictor:
             seconds[asked] = memory.predict(self._place[jobs[asked]], now, self._options)
         return seconds
 
-    def finish(self, jobs: NDArray[np.int64], now: int) -> None:
-        """Tell that jobs have ended now.
+    def finish(self, jobs: NDArray[np.int64], now: int | NDArray[np.int64]) -> None:
+        """Tell that jobs have ended now, or each at a time of its own, in any order.
 
         Raises
         ------
         GridschedError
             If one of them was never submitted, or has ended before.
         """
-        self._advance(now)
         jobs = to_int64(jobs)
+        ends = np.broadcast_to(np.asarray(now, np.int64), jobs.shape)
+        self._advance(int(np.min(now)))
+        self._advance(int(np.max(now)))
         for memory, ended in self._split(jobs):
-            memory.finish(self._place[jobs[ended]], now)
+            memory.finish(self._place[jobs[ended]], ends[ended])
 
     def drop(self, jobs: NDArray[np.int64]) -> None:
         """Tell that submitted jobs leave the system without ever ending, as rejected ones do.
@@ -117,6 +119,9 @@ class Predictor:
 
     def _split(self, jobs: NDArray[np.int64]) -> Iterator[tuple[_Memory, NDArray[np.int64]]]:
         """Histories that jobs belong to, with the positions of these jobs."""
+        if len(self._memories) == 1:
+            yield self._memories[0], np.arange(len(jobs))
+            return
         memory_of = self._memory_of[jobs]
         for index in np.unique(memory_of).tolist():
             yield self._memories[index], np.flatnonzero(memory_of == index)
@@ -154,9 +159,9 @@ class _Memory:
             seconds = self.model.intervals.representative[chosen].astype(np.float64)
         return as_predictions(seconds, self.table.requested_time[places], options)
 
-    def finish(self, places: NDArray[np.int64], now: int) -> None:
+    def finish(self, places: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
         self._leave(places)
-        self.table.end_time[places] = now
+        self.table.end_time[places] = ends
         self.pending = np.concatenate([self.pending, places])
 
     def drop(self, places: NDArray[np.int64]) -> None:

@@ -58,14 +58,14 @@ class Grid(ABC):
         self.submission, self.home, self.requests = submission, home, requests
         self.records, self._order = cluster_records(submission.clusters, submission.policies)
         self.score = scores.SCORE.compile(self._order)
+        speeds = np.append(self.records["speed"], 1.0)
+        self._stretch = float(speeds[home].max(initial=0.0) / self.records["speed"].min())
 
     def check_estimates(self, jobs: NDArray[Any]) -> None:
         """Refuse estimates of jobs (JOB[...]) that the slowest cluster would stretch beyond what fits."""
-        speeds = np.append(self.records["speed"], 1.0)
-        stretch = speeds[self.home].max(initial=0.0) / self.records["speed"].min()
-        if len(jobs) and jobs["estimate"].max() * stretch > LARGEST:
+        if len(jobs) and jobs["estimate"].max() * self._stretch > LARGEST:
             raise ConfigurationError(
-                f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
+                f"clusters: the slowest is {self._stretch:g} times slower than the fastest; an estimate of "
                 f"{jobs['estimate'].max()} s would exceed {LARGEST} s there"
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -133,10 +133,11 @@ class _History:
         ends = simulation.ends(self.jobs[self.active])
         over = (ends >= 0) & (ends <= now)
         gone = simulation.is_gone(self.jobs[self.active])
-        self.predictor.drop(self.active[gone])
-        for end, own in _by_value(ends[over], self.active[over]):
-            self.predictor.finish(own, end + self.offset)
-            self.finished += len(own)
+        if gone.any():
+            self.predictor.drop(self.active[gone])
+        if over.any():
+            self.predictor.finish(self.active[over], ends[over] + self.offset)
+            self.finished += int(over.sum())
         self.active = self.active[~(over | gone)]
         if self._is_due(before, now) and self._is_worth_it():
             self.predictor.retrain(now + self.offset)
@@ -177,15 +178,6 @@ class _History:
         new = self.finished - self.trained
         enough = self.options.retrain_growth * min(self.trained, self.options.window)
         return new > 0 and self.finished >= self.options.minimum_history and new >= enough
-
-
-def _by_value(values: NDArray[np.int64], own: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Each different value in increasing order, with what has it."""
-    if not len(values):
-        return
-    order = np.argsort(values, kind="stable")
-    different, first = np.unique(values[order], return_index=True)
-    yield from zip(different.tolist(), np.split(own[order], first[1:]), strict=True)
 
 
 def _histories(
