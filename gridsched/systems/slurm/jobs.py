@@ -269,9 +269,9 @@ def _whole(
     """Jobs whose nodes run nothing else, and why."""
     exclusive = [each.number in rules and rules[each.number].exclusive for each in cluster.partitions]
     asked = column_of(workload, "whole_nodes") > 0 if cluster.has_nodes else np.zeros(len(where), np.bool_)
-    only_there = np.where(np.array(exclusive or [False])[where], EXCLUSIVE, 0)
-    everywhere = np.where(asked | linear | cluster.node_exclusive, EVERYWHERE, 0)
-    whole: Integers = everywhere if linear else everywhere | only_there
+    only_there = np.array(exclusive or [False])[where] & (not linear)
+    everywhere = asked | linear | cluster.node_exclusive
+    whole: Integers = EVERYWHERE * everywhere.astype(np.int64) + EXCLUSIVE * only_there.astype(np.int64)
     return whole
 
 
