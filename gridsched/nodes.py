@@ -230,7 +230,7 @@ class NodeEvent:
 # --- constraints ----------------------------------------------------------------------------------
 
 _CONSTRAINT_TOKEN = re.compile(r"\s*([&|,()]|[^&|,()\s]+)")
-_MOST_CHOICES = 62
+_MAX_CHOICES = 62
 """Bits of a whole number."""
 
 
@@ -307,8 +307,13 @@ def _choices_of(expression: str) -> list[str]:
             choices.append("")
         else:
             choices[-1] += sign
-    if not end or "[" in after or "]" in after or len(choices) > _MOST_CHOICES:
+    if not end or "[" in after or "]" in after:
         raise _wrong_constraint(expression)
+    if len(choices) > _MAX_CHOICES:
+        raise ConfigurationError(
+            f"constraint {expression[:60]!r}... has {len(choices)} choices in brackets; "
+            f"use at most {_MAX_CHOICES}"
+        )
     return [f"{before}({each}){after}" for each in choices]
 
 

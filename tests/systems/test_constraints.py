@@ -88,18 +88,20 @@ def test_a_job_has_one_of_several_features_on_all_nodes() -> None:
 def test_clusters_of_equal_nodes_may_have_other_constraints() -> None:
     nodes = [gs.NodeType(name=name, count=1, cores=2, features=[name]) for name in "ab"]
     jobs = jobs_of(
-        submit_time=[0, 0],
-        run_time=[10, 10],
-        requested_processors=[2, 2],
-        constraint=[0, 0],
-        home=[0, 1],
+        submit_time=[0] * 4,
+        run_time=[10] * 4,
+        requested_processors=[2] * 4,
+        constraint=[0, 1, 0, 1],
+        home=[0, 0, 1, 1],
     )
+    texts = {"x": {0: "a", 1: "b"}, "y": {1: "a", 0: "b"}}
     platform = gs.Platform(
-        [gs.Cluster(name=name, nodes=nodes, constraints={0: text}) for name, text in ("xa", "yb")]
+        [gs.Cluster(name=name, nodes=nodes, constraints=each) for name, each in texts.items()]
     )
-    run = gs.simulate(jobs, platform, "local")
+    run = gs.simulate(jobs, platform, "s-i")
     gs.verify(run)
-    assert run["piece_node"].values.tolist() == [0, 3]
+    job = run["segment_job"].values[run["piece_segment"].values]
+    assert dict(zip(job.tolist(), run["piece_node"].values.tolist(), strict=True)) == {0: 0, 1: 1, 2: 3, 3: 2}
 
 
 CONSTRAINTS = {0: "ib", 1: "ib&big", 2: "std|gpu", 4: "[std|ib]", 5: "moon"}
