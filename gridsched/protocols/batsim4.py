@@ -7,8 +7,7 @@ gridsched does not have (`Unsupported`). Fields that a simulator writes in addit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Union
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -16,22 +15,21 @@ from msgspec import UNSET, Struct, UnsetType
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
-from gridsched.protocols.wire import Direction, JsonCodec, Strict, unsupported
+from gridsched.protocols.wire import (
+    NOTHING,
+    Direction,
+    Form,
+    JsonCodec,
+    Nothing,
+    OfJob,
+    OfJobs,
+    Strict,
+    Written,
+    unsupported,
+)
 from gridsched.traces.batsim import Labels
 
 NAME = "batsim-4"
-
-
-class _Event(Struct, frozen=True, gc=False, tag_field="type"):
-    """What the simulator says."""
-
-    timestamp: float
-
-
-class _Decision(Struct, frozen=True, gc=False, tag_field="type", forbid_unknown_fields=True):
-    """What the decision process says."""
-
-    timestamp: float
 
 
 # --- data of events -------------------------------------------------------------------------------
@@ -110,47 +108,6 @@ class _Notice(Struct, frozen=True, gc=False, omit_defaults=True):
     resources: str = ""
 
 
-class _Nothing(Struct, frozen=True, gc=False):
-    pass
-
-
-class _Begins(_Event, frozen=True, tag="SIMULATION_BEGINS"):
-    data: _Beginning
-
-
-class _Ends(_Event, frozen=True, tag="SIMULATION_ENDS"):
-    data: _Nothing
-
-
-class _Submitted(_Event, frozen=True, tag="JOB_SUBMITTED"):
-    data: _Submission
-
-
-class _Completed(_Event, frozen=True, tag="JOB_COMPLETED"):
-    data: _Completion
-
-
-class _Killed(_Event, frozen=True, tag="JOB_KILLED"):
-    data: _Killing
-
-
-class _Changed(_Event, frozen=True, tag="RESOURCE_STATE_CHANGED"):
-    data: _States
-
-
-class _Called(_Event, frozen=True, tag="REQUESTED_CALL"):
-    data: _Nothing
-
-
-class _Notified(_Event, frozen=True, tag="NOTIFY"):
-    data: _Notice
-
-
-class _Happened(Struct, frozen=True):
-    now: float
-    events: list[_Begins | _Ends | _Submitted | _Completed | _Killed | _Changed | _Called | _Notified]
-
-
 # --- data of decisions ----------------------------------------------------------------------------
 
 
@@ -160,14 +117,6 @@ class _Allocation(Strict, frozen=True):
     mapping: msgspec.Raw | UnsetType = UNSET
     storage_mapping: msgspec.Raw | UnsetType = UNSET
     additional_io_job: msgspec.Raw | UnsetType = UNSET
-
-
-class _OfJob(Strict, frozen=True):
-    job_id: str
-
-
-class _OfJobs(Strict, frozen=True):
-    job_ids: list[str]
 
 
 class _At(Strict, frozen=True):
@@ -181,57 +130,6 @@ class _Text(Strict, frozen=True):
 
 class _Registration(Strict, frozen=True):
     type: Literal["registration_finished", "continue_registration"]
-
-
-class _Execute(_Decision, frozen=True, tag="EXECUTE_JOB"):
-    data: _Allocation
-
-
-class _Reject(_Decision, frozen=True, tag="REJECT_JOB"):
-    data: _OfJob
-
-
-class _Kill(_Decision, frozen=True, tag="KILL_JOB"):
-    data: _OfJobs
-
-
-class _Call(_Decision, frozen=True, tag="CALL_ME_LATER"):
-    data: _At
-
-
-class _Set(_Decision, frozen=True, tag="SET_RESOURCE_STATE"):
-    data: _States
-
-
-class _Metadata(_Decision, frozen=True, tag="SET_JOB_METADATA"):
-    data: _Text
-
-
-class _Notify(_Decision, frozen=True, tag="NOTIFY"):
-    data: _Registration
-
-
-_UNSUPPORTED = unsupported(
-    _Decision,
-    "data",
-    "REGISTER_JOB",
-    "REGISTER_PROFILE",
-    "CHANGE_JOB_STATE",
-    "QUERY",
-    "ANSWER",
-    "TO_JOB_MSG",
-    "RESOURCES_ADDED",
-    "RESOURCES_REMOVED",
-)
-_SUPPORTED = (_Execute, _Reject, _Kill, _Call, _Set, _Metadata, _Notify)
-_ANY: Any = Union.__getitem__((*_SUPPORTED, *_UNSUPPORTED))
-
-_Decided = msgspec.defstruct(
-    "_Decided",
-    [("now", float), ("events", list[_ANY])],
-    frozen=True,
-    forbid_unknown_fields=True,
-)
 
 
 # --- events there and back ------------------------------------------------------------------------
@@ -253,7 +151,7 @@ _CONFIGURATION = {
 _AVAILABLE, _UNAVAILABLE = "event_machine_available", "event_machine_unavailable"
 
 
-def _begins(e: m.SimulationBegins) -> _Begins:
+def _begins(e: m.SimulationBegins) -> _Beginning:
     resources = [
         _Resource(host.id, host.name, zone_properties={"cores": str(host.cores)} if host.cores > 1 else {})
         for host in e.hosts
@@ -265,158 +163,151 @@ def _begins(e: m.SimulationBegins) -> _Begins:
         workload, _, profile = name.partition("!")
         profiles.setdefault(workload, {})[profile] = {"type": "delay", "delay": run_time}
     config = {**_CONFIGURATION, **e.configuration}
-    data = _Beginning(number, number, resources, config=config, workloads=workloads, profiles_of=profiles)
-    return _Begins(e.timestamp, data)
+    return _Beginning(number, number, resources, config=config, workloads=workloads, profiles_of=profiles)
 
 
-def _submitted(e: m.JobSubmitted) -> _Submitted:
+def _submitted(e: m.JobSubmitted) -> _Submission:
     walltime = UNSET if e.walltime is None else e.walltime
     job = _Job(e.job_id, e.hosts, e.profile, walltime, e.submit_time, *msgspec.structs.astuple(e.labels))
     profile = UNSET if e.run_time is None else _Profile("delay", e.run_time)
-    return _Submitted(e.timestamp, _Submission(e.job_id, job, profile))
+    return _Submission(e.job_id, job, profile)
 
 
-def _killed(e: m.JobsKilled) -> _Killed:
+def _killed(e: m.JobsKilled) -> _Killing:
     progress = {job: _Progress(e.profiles.get(job, ""), done) for job, done in e.progress.items()}
-    return _Killed(e.timestamp, _Killing(list(e.job_ids), progress))
+    return _Killing(list(e.job_ids), progress)
 
 
-_NOTHING = _Nothing()
-
-_WRITE_EVENT: dict[type, Callable[[Any], _Event]] = {
-    m.SimulationBegins: _begins,
-    m.SimulationEnds: lambda e: _Ends(e.timestamp, _NOTHING),
-    m.JobSubmitted: _submitted,
-    m.JobCompleted: lambda e: _Completed(e.timestamp, _Completion(e.job_id, e.state, e.return_code, e.hosts)),
-    m.JobsKilled: _killed,
-    m.RequestedCall: lambda e: _Called(e.timestamp, _NOTHING),
-    m.AllJobsSubmitted: lambda e: _Notified(e.timestamp, _Notice(_NO_MORE_JOBS)),
-    m.AllEventsInjected: lambda e: _Notified(e.timestamp, _Notice(_NO_MORE_EVENTS)),
-    m.HostsChanged: lambda e: _Notified(
-        e.timestamp, _Notice(_AVAILABLE if e.available else _UNAVAILABLE, e.hosts)
-    ),
-    m.HostStateChanged: lambda e: _Changed(
-        e.timestamp, _States(e.hosts, e.state if e.as_number else str(e.state))
+_WRITE_EVENT: Written = {
+    m.SimulationBegins: ("SIMULATION_BEGINS", _begins),
+    m.SimulationEnds: ("SIMULATION_ENDS", lambda e: NOTHING),
+    m.JobSubmitted: ("JOB_SUBMITTED", _submitted),
+    m.JobCompleted: ("JOB_COMPLETED", lambda e: _Completion(e.job_id, e.state, e.return_code, e.hosts)),
+    m.JobsKilled: ("JOB_KILLED", _killed),
+    m.RequestedCall: ("REQUESTED_CALL", lambda e: NOTHING),
+    m.AllJobsSubmitted: ("NOTIFY", lambda e: _Notice(_NO_MORE_JOBS)),
+    m.AllEventsInjected: ("NOTIFY", lambda e: _Notice(_NO_MORE_EVENTS)),
+    m.HostsChanged: ("NOTIFY", lambda e: _Notice(_AVAILABLE if e.available else _UNAVAILABLE, e.hosts)),
+    m.HostStateChanged: (
+        "RESOURCE_STATE_CHANGED",
+        lambda e: _States(e.hosts, e.state if e.as_number else str(e.state)),
     ),
 }
 
 
-def _read_begins(w: _Begins) -> m.SimulationBegins:
+def _read_begins(timestamp: float, data: _Beginning) -> Event:
     hosts = tuple(
         m.Host(each.id, each.name, int(each.zone_properties.get("cores", "1")))
-        for each in w.data.compute_resources
+        for each in data.compute_resources
     )
     profiles = {
         f"{workload}!{name}": float(profile["delay"])
-        for workload, each in w.data.profiles_of.items()
+        for workload, each in data.profiles_of.items()
         for name, profile in each.items()
         if isinstance(profile, dict) and isinstance(profile.get("delay"), int | float)
     }
-    return m.SimulationBegins(w.timestamp, hosts, w.data.workloads, w.data.config, profiles)
+    return m.SimulationBegins(timestamp, hosts, data.workloads, data.config, profiles)
 
 
-def _read_submitted(w: _Submitted) -> m.JobSubmitted:
-    job, profile = w.data.job, w.data.profile
+def _read_submitted(timestamp: float, data: _Submission) -> Event:
+    job, profile = data.job, data.profile
     limit = None if isinstance(job.walltime, UnsetType) or job.walltime < 0 else job.walltime
-    submit = w.timestamp if isinstance(job.subtime, UnsetType) else job.subtime
+    submit = timestamp if isinstance(job.subtime, UnsetType) else job.subtime
     run = None
     if isinstance(profile, _Profile) and isinstance(profile.delay, float):
         run = profile.delay
     labels = Labels(job.user, job.group, job.executable, job.queue, job.partition)
-    return m.JobSubmitted(w.timestamp, w.data.job_id, job.res, limit, submit, job.profile, run, labels)
+    return m.JobSubmitted(timestamp, data.job_id, job.res, limit, submit, job.profile, run, labels)
 
 
-def _read_killed(w: _Killed) -> m.JobsKilled:
-    progress = {job: each.progress for job, each in w.data.job_progress.items()}
-    profiles = {job: each.profile_name for job, each in w.data.job_progress.items()}
-    return m.JobsKilled(w.timestamp, tuple(w.data.job_ids), progress, profiles)
+def _read_killed(timestamp: float, data: _Killing) -> Event:
+    progress = {job: each.progress for job, each in data.job_progress.items()}
+    profiles = {job: each.profile_name for job, each in data.job_progress.items()}
+    return m.JobsKilled(timestamp, tuple(data.job_ids), progress, profiles)
 
 
-def _read_notified(w: _Notified) -> Event:
-    kind, hosts = w.data.type, w.data.resources
+def _read_notified(timestamp: float, data: _Notice) -> Event:
+    kind, hosts = data.type, data.resources
     if kind == _NO_MORE_JOBS:
-        return m.AllJobsSubmitted(w.timestamp)
+        return m.AllJobsSubmitted(timestamp)
     if kind == _NO_MORE_EVENTS:
-        return m.AllEventsInjected(w.timestamp)
+        return m.AllEventsInjected(timestamp)
     if kind in (_AVAILABLE, _UNAVAILABLE):
-        return m.HostsChanged(w.timestamp, hosts, kind == _AVAILABLE)
-    raise ProtocolError(f"NOTIFY of type {kind!r} at {w.timestamp:g} s: not one of {NAME}")
+        return m.HostsChanged(timestamp, hosts, kind == _AVAILABLE)
+    raise ProtocolError(f"NOTIFY of type {kind!r} at {timestamp:g} s: not one of {NAME}")
 
 
-_READ_EVENT: dict[type, Callable[[Any], Event]] = {
-    _Begins: _read_begins,
-    _Ends: lambda w: m.SimulationEnds(w.timestamp),
-    _Submitted: _read_submitted,
-    _Completed: lambda w: m.JobCompleted(
-        w.timestamp, w.data.job_id, w.data.job_state, w.data.return_code, w.data.alloc
+def _state(timestamp: float, data: _States) -> int:
+    """Number of a power state, which is a text there."""
+    text = str(data.state)
+    if not (text.isascii() and text.isdigit()):
+        raise ProtocolError(f'state {text!r} at {timestamp:g} s: a number is wanted, such as "42"')
+    return int(text)
+
+
+_EVENTS = {
+    "SIMULATION_BEGINS": Form(_Beginning, _read_begins),
+    "SIMULATION_ENDS": Form(Nothing, lambda t, _: m.SimulationEnds(t)),
+    "JOB_SUBMITTED": Form(_Submission, _read_submitted),
+    "JOB_COMPLETED": Form(
+        _Completion,
+        lambda t, data: m.JobCompleted(t, data.job_id, data.job_state, data.return_code, data.alloc),
     ),
-    _Killed: _read_killed,
-    _Changed: lambda w: m.HostStateChanged(
-        w.timestamp, w.data.resources, _state(w), isinstance(w.data.state, int)
+    "JOB_KILLED": Form(_Killing, _read_killed),
+    "RESOURCE_STATE_CHANGED": Form(
+        _States,
+        lambda t, data: m.HostStateChanged(t, data.resources, _state(t, data), isinstance(data.state, int)),
     ),
-    _Called: lambda w: m.RequestedCall(w.timestamp),
-    _Notified: _read_notified,
+    "REQUESTED_CALL": Form(Nothing, lambda t, _: m.RequestedCall(t)),
+    "NOTIFY": Form(_Notice, _read_notified),
 }
 
 # --- decisions there and back ---------------------------------------------------------------------
 
 
-def _state(w: _Changed | _Set) -> int:
-    """Number of a power state, which is a text there."""
-    text = str(w.data.state)
-    if not (text.isascii() and text.isdigit()):
-        raise ProtocolError(f'state {text!r} at {w.timestamp:g} s: a number is wanted, such as "42"')
-    return int(text)
-
-
-def _read_execute(w: _Execute) -> Decision:
+def _read_execute(timestamp: float, data: _Allocation) -> Decision:
     # how executors are mapped to hosts of the job does not matter to a job that takes a given time
     for name in ("storage_mapping", "additional_io_job"):
-        if getattr(w.data, name) is not UNSET:
-            return m.Unsupported(w.timestamp, f"EXECUTE_JOB with {name}")
-    return m.ExecuteJob(w.timestamp, w.data.job_id, w.data.alloc)
+        if getattr(data, name) is not UNSET:
+            return m.Unsupported(timestamp, f"EXECUTE_JOB with {name}")
+    return m.ExecuteJob(timestamp, data.job_id, data.alloc)
 
 
-_READ_DECISION: dict[type, Callable[[Any], Decision]] = {
-    _Execute: _read_execute,
-    _Reject: lambda w: m.RejectJob(w.timestamp, w.data.job_id),
-    _Kill: lambda w: m.KillJobs(w.timestamp, tuple(w.data.job_ids)),
-    _Call: lambda w: m.CallLater(w.timestamp, w.data.timestamp),
-    _Set: lambda w: m.SetHostState(w.timestamp, w.data.resources, _state(w)),
-    _Metadata: lambda w: m.SetMetadata(w.timestamp, w.data.job_id, w.data.metadata),
-    _Notify: lambda w: m.FinishRegistration(w.timestamp),
-    **{
-        kind: lambda w: m.Unsupported(w.timestamp, str(type(w).__struct_config__.tag))
-        for kind in _UNSUPPORTED
-    },
+_DECISIONS = {
+    "EXECUTE_JOB": Form(_Allocation, _read_execute),
+    "REJECT_JOB": Form(OfJob, lambda t, data: m.RejectJob(t, data.job_id)),
+    "KILL_JOB": Form(OfJobs, lambda t, data: m.KillJobs(t, tuple(data.job_ids))),
+    "CALL_ME_LATER": Form(_At, lambda t, data: m.CallLater(t, data.timestamp)),
+    "SET_RESOURCE_STATE": Form(_States, lambda t, data: m.SetHostState(t, data.resources, _state(t, data))),
+    "SET_JOB_METADATA": Form(_Text, lambda t, data: m.SetMetadata(t, data.job_id, data.metadata)),
+    "NOTIFY": Form(_Registration, lambda t, _: m.FinishRegistration(t)),
+    **unsupported(
+        "REGISTER_JOB",
+        "REGISTER_PROFILE",
+        "CHANGE_JOB_STATE",
+        "QUERY",
+        "ANSWER",
+        "TO_JOB_MSG",
+        "RESOURCES_ADDED",
+        "RESOURCES_REMOVED",
+    ),
 }
 
 
-def _call(d: m.CallLater) -> _Call:
+def _call(d: m.CallLater) -> _At:
     if d.period > 0:
         raise ProtocolError(f"periodic calls, asked for at {d.timestamp:g} s: {NAME} has none")
-    return _Call(d.timestamp, _At(d.time))
+    return _At(d.time)
 
 
-_WRITE_DECISION: dict[type, Callable[[Any], _Decision]] = {
-    m.ExecuteJob: lambda d: _Execute(d.timestamp, _Allocation(d.job_id, d.hosts)),
-    m.RejectJob: lambda d: _Reject(d.timestamp, _OfJob(d.job_id)),
-    m.KillJobs: lambda d: _Kill(d.timestamp, _OfJobs(list(d.job_ids))),
-    m.CallLater: _call,
-    m.SetHostState: lambda d: _Set(d.timestamp, _States(d.hosts, str(d.state))),
-    m.SetMetadata: lambda d: _Metadata(d.timestamp, _Text(d.job_id, d.metadata)),
-    m.FinishRegistration: lambda d: _Notify(d.timestamp, _Registration("registration_finished")),
-}
-
-
-_PLACES: dict[type, tuple[str, dict[str, str]]] = {
-    m.ExecuteJob: ("EXECUTE_JOB", {"hosts": "alloc"}),
-    m.RejectJob: ("REJECT_JOB", {}),
-    m.KillJobs: ("KILL_JOB", {}),
-    m.CallLater: ("CALL_ME_LATER", {"time": "timestamp"}),
-    m.SetHostState: ("SET_RESOURCE_STATE", {"hosts": "resources"}),
-    m.SetMetadata: ("SET_JOB_METADATA", {}),
-    m.FinishRegistration: ("NOTIFY", {}),
+_WRITE_DECISION: Written = {
+    m.ExecuteJob: ("EXECUTE_JOB", lambda d: _Allocation(d.job_id, d.hosts)),
+    m.RejectJob: ("REJECT_JOB", lambda d: OfJob(d.job_id)),
+    m.KillJobs: ("KILL_JOB", lambda d: OfJobs(list(d.job_ids))),
+    m.CallLater: ("CALL_ME_LATER", _call),
+    m.SetHostState: ("SET_RESOURCE_STATE", lambda d: _States(d.hosts, str(d.state))),
+    m.SetMetadata: ("SET_JOB_METADATA", lambda d: _Text(d.job_id, d.metadata)),
+    m.FinishRegistration: ("NOTIFY", lambda d: _Registration("registration_finished")),
 }
 
 
@@ -425,7 +316,11 @@ class Batsim4(JsonCodec):
 
     name = NAME
     content = "data"
-    places = _PLACES
+    places: ClassVar = {
+        m.ExecuteJob: {"hosts": "alloc"},
+        m.CallLater: {"time": "timestamp"},
+        m.SetHostState: {"hosts": "resources"},
+    }
     labels = "data.job"
-    events = Direction(_Happened, msgspec.json.Decoder(_Happened), _WRITE_EVENT, _READ_EVENT)
-    decisions = Direction(_Decided, msgspec.json.Decoder(_Decided), _WRITE_DECISION, _READ_DECISION)
+    events = Direction("type", content, _EVENTS, _WRITE_EVENT)
+    decisions = Direction("type", content, _DECISIONS, _WRITE_DECISION, strict=True)

@@ -16,8 +16,7 @@ Sources: batprotocol.fbs, message_builder.cpp, docs/protocol.rst, src/edc.cpp an
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, Literal, Union
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -25,7 +24,19 @@ from msgspec import UNSET, Struct, UnsetType
 from gridsched.errors import ProtocolError
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
-from gridsched.protocols.wire import Direction, JsonCodec, Strict, unsupported, workload_of
+from gridsched.protocols.wire import (
+    NOTHING,
+    Direction,
+    Form,
+    JsonCodec,
+    Nothing,
+    OfJob,
+    OfJobs,
+    Strict,
+    Written,
+    unsupported,
+    workload_of,
+)
 from gridsched.traces.batsim import NO_LABELS, labels_in
 
 NAME = "batsim-5"
@@ -38,18 +49,6 @@ BINARY, JSON = 1, 2
 
 PROTOCOL_VERSION = "1.0.0"
 """Version of batprotocol."""
-
-
-class _Event(Struct, frozen=True, gc=False, tag_field="event_type"):
-    """What the simulator says."""
-
-    timestamp: float
-
-
-class _Decision(Struct, frozen=True, gc=False, tag_field="event_type", forbid_unknown_fields=True):
-    """What the decision process says."""
-
-    timestamp: float
 
 
 # --- data of events -------------------------------------------------------------------------------
@@ -152,61 +151,6 @@ class _Calling(Struct, frozen=True, gc=False):
     last_periodic_call: bool = False
 
 
-class _Nothing(Struct, frozen=True, gc=False):
-    pass
-
-
-class _SimulatorHello(_Event, frozen=True, tag="BatsimHelloEvent"):
-    event: _Hello
-
-
-class _Begins(_Event, frozen=True, tag="SimulationBeginsEvent"):
-    event: _Beginning
-
-
-class _Ends(_Event, frozen=True, tag="SimulationEndsEvent"):
-    event: _Nothing = _Nothing()
-
-
-class _Submitted(_Event, frozen=True, tag="JobSubmittedEvent"):
-    event: _Submission
-
-
-class _Completed(_Event, frozen=True, tag="JobCompletedEvent"):
-    event: _Completion
-
-
-class _Killed(_Event, frozen=True, tag="JobsKilledEvent"):
-    event: _Killing
-
-
-class _Called(_Event, frozen=True, tag="RequestedCallEvent"):
-    event: _Calling
-
-
-class _NoMoreJobs(_Event, frozen=True, tag="AllStaticJobsHaveBeenSubmittedEvent"):
-    event: _Nothing = _Nothing()
-
-
-class _NoMoreEvents(_Event, frozen=True, tag="AllStaticExternalEventsHaveBeenInjectedEvent"):
-    event: _Nothing = _Nothing()
-
-
-class _Happened(Struct, frozen=True):
-    now: float
-    events: list[
-        _SimulatorHello
-        | _Begins
-        | _Ends
-        | _Submitted
-        | _Completed
-        | _Killed
-        | _Called
-        | _NoMoreJobs
-        | _NoMoreEvents
-    ]
-
-
 # --- data of decisions ----------------------------------------------------------------------------
 
 
@@ -236,14 +180,6 @@ class _Execution(Strict, frozen=True):
     allocation: _Allocation
     profile_allocation_override: list[Any] | None = None
     storage_placement: list[Any] | None = None
-
-
-class _OfJob(Strict, frozen=True):
-    job_id: str
-
-
-class _OfJobs(Strict, frozen=True):
-    job_ids: list[str]
 
 
 Unit = Literal["Second", "Millisecond"]
@@ -283,73 +219,16 @@ class _OfCall(Strict, frozen=True):
     call_me_later_id: str
 
 
-class _EdcHello(_Decision, frozen=True, tag="EDCHelloEvent"):
-    event: _SchedulerHello
-
-
-class _LongHello(_Decision, frozen=True, tag="ExternalDecisionComponentHelloEvent"):
-    event: _SchedulerHello
-
-
-class _Execute(_Decision, frozen=True, tag="ExecuteJobEvent"):
-    event: _Execution
-
-
-class _Reject(_Decision, frozen=True, tag="RejectJobEvent"):
-    event: _OfJob
-
-
-class _Kill(_Decision, frozen=True, tag="KillJobsEvent"):
-    event: _OfJobs
-
-
-class _Call(_Decision, frozen=True, tag="CallMeLaterEvent"):
-    event: _Once | _Often
-
-
-class _StopCall(_Decision, frozen=True, tag="StopCallMeLaterEvent"):
-    event: _OfCall
-
-
-class _Finish(_Decision, frozen=True, tag="FinishRegistrationEvent"):
-    event: _Nothing = _Nothing()
-
-
-_UNSUPPORTED = unsupported(
-    _Decision,
-    "event",
-    "ForceSimulationStopEvent",
-    "RegisterJobEvent",
-    "RegisterProfileEvent",
-    "CreateProbeEvent",
-    "StopProbeEvent",
-    "TriggerProbeEvent",
-    "ResetProbeEvent",
-    "ChangeHostPStateEvent",
-    "ChangeHostsPStateEvent",
-    "TurnOnOffHostsEvent",
-)
-_SUPPORTED = (_EdcHello, _LongHello, _Execute, _Reject, _Kill, _Call, _StopCall, _Finish)
-_ANY: Any = Union.__getitem__((*_SUPPORTED, *_UNSUPPORTED))
-
-_Decided = msgspec.defstruct(
-    "_Decided",
-    [("now", float), ("events", list[_ANY], [])],
-    frozen=True,
-    forbid_unknown_fields=True,
-)
-
-
 # --- events there and back ------------------------------------------------------------------------
 
 _ATOMIC = "KillProgressAtomicProfile"
 
 
-def _begins(e: m.SimulationBegins) -> _Begins:
+def _begins(e: m.SimulationBegins) -> _Beginning:
     hosts = [_HostData(host.id, host.name, core_count=host.cores) for host in e.hosts]
     context = msgspec.json.encode(e.configuration).decode()
     workloads = [_Workload(name, file) for name, file in e.workloads.items()]
-    data = _Beginning(
+    return _Beginning(
         len(hosts),
         len(hosts),
         hosts,
@@ -358,7 +237,6 @@ def _begins(e: m.SimulationBegins) -> _Begins:
         workloads=workloads,
         profiles=[_delay(name, run_time) for name, run_time in e.profiles.items()],
     )
-    return _Begins(e.timestamp, data)
 
 
 def _delay(name: str, run_time: float) -> _Profile:
@@ -366,50 +244,47 @@ def _delay(name: str, run_time: float) -> _Profile:
     return _Profile(name, "DelayProfile", _Delay(run_time))
 
 
-def _submitted(e: m.JobSubmitted) -> _Submitted:
+def _submitted(e: m.JobSubmitted) -> _Submission:
     name = workload_of(e.job_id) + e.profile
     labels = "" if e.labels is NO_LABELS else msgspec.json.encode(e.labels).decode()
     job = _Job(e.hosts, -1.0 if e.walltime is None else e.walltime, labels, profile_id=name)
     profile = UNSET if e.run_time is None else _delay(name, e.run_time)
-    return _Submitted(e.timestamp, _Submission(e.job_id, job, e.submit_time, profile))
+    return _Submission(e.job_id, job, e.submit_time, profile)
 
 
-def _killed(e: m.JobsKilled) -> _Killed:
+def _killed(e: m.JobsKilled) -> _Killing:
     progresses = [
         _Progress(job, _Wrapper(_ATOMIC, _Atomic(workload_of(job) + e.profiles.get(job, ""), done)))
         for job, done in e.progress.items()
     ]
-    return _Killed(e.timestamp, _Killing(list(e.job_ids), progresses))
+    return _Killing(list(e.job_ids), progresses)
 
 
-def _refuse(e: m.HostsChanged | m.HostStateChanged) -> _Event:
-    raise ProtocolError(f"{type(e).__name__} at {e.timestamp:g} s: {NAME} has no such message; use batsim-4")
-
-
-_WRITE_EVENT: dict[type, Callable[[Any], _Event]] = {
-    m.SimulatorHello: lambda e: _SimulatorHello(e.timestamp, _Hello(PROTOCOL_VERSION, e.version)),
-    m.SimulationBegins: _begins,
-    m.SimulationEnds: lambda e: _Ends(e.timestamp),
-    m.JobSubmitted: _submitted,
-    # a return code is 32 bits without sign, and -1 where the walltime was reached
-    m.JobCompleted: lambda e: _Completed(e.timestamp, _Completion(e.job_id, e.state, e.return_code % 2**32)),
-    m.JobsKilled: _killed,
-    m.RequestedCall: lambda e: _Called(e.timestamp, _Calling(e.call_id, e.last)),
-    m.AllJobsSubmitted: lambda e: _NoMoreJobs(e.timestamp),
-    m.AllEventsInjected: lambda e: _NoMoreEvents(e.timestamp),
-    m.HostsChanged: _refuse,
-    m.HostStateChanged: _refuse,
+_WRITE_EVENT: Written = {
+    m.SimulatorHello: ("BatsimHelloEvent", lambda e: _Hello(PROTOCOL_VERSION, e.version)),
+    m.SimulationBegins: ("SimulationBeginsEvent", _begins),
+    m.SimulationEnds: ("SimulationEndsEvent", lambda e: NOTHING),
+    m.JobSubmitted: ("JobSubmittedEvent", _submitted),
+    m.JobCompleted: (
+        "JobCompletedEvent",
+        # a return code is 32 bits without sign, and -1 where the walltime was reached
+        lambda e: _Completion(e.job_id, e.state, e.return_code % 2**32),
+    ),
+    m.JobsKilled: ("JobsKilledEvent", _killed),
+    m.RequestedCall: ("RequestedCallEvent", lambda e: _Calling(e.call_id, e.last)),
+    m.AllJobsSubmitted: ("AllStaticJobsHaveBeenSubmittedEvent", lambda e: NOTHING),
+    m.AllEventsInjected: ("AllStaticExternalEventsHaveBeenInjectedEvent", lambda e: NOTHING),
 }
 
 
-def _read_begins(w: _Begins) -> m.SimulationBegins:
-    hosts = tuple(m.Host(each.id, each.name, each.core_count) for each in w.event.computation_hosts)
-    workloads = {each.name: each.filename for each in w.event.workloads}
-    context = _context(w.event.batsim_execution_context_json)
+def _read_begins(timestamp: float, event: _Beginning) -> Event:
+    hosts = tuple(m.Host(each.id, each.name, each.core_count) for each in event.computation_hosts)
+    workloads = {each.name: each.filename for each in event.workloads}
+    context = _context(event.batsim_execution_context_json)
     profiles = {
-        each.id: each.profile.delay for each in w.event.profiles if isinstance(each.profile.delay, float)
+        each.id: each.profile.delay for each in event.profiles if isinstance(each.profile.delay, float)
     }
-    return m.SimulationBegins(w.timestamp, hosts, workloads, context, profiles)
+    return m.SimulationBegins(timestamp, hosts, workloads, context, profiles)
 
 
 def _context(text: str) -> dict[str, Any]:
@@ -421,33 +296,33 @@ def _context(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _read_submitted(w: _Submitted) -> m.JobSubmitted:
-    job, profile = w.event.job, w.event.profile
+def _read_submitted(timestamp: float, event: _Submission) -> Event:
+    job, profile = event.job, event.profile
     asked = job.resource_request
     if isinstance(asked, UnsetType):
         if isinstance(job.computation_resource_request, UnsetType):
-            raise ProtocolError(f"job {w.event.job_id!r} at {w.timestamp:g} s has no resource_request")
+            raise ProtocolError(f"job {event.job_id!r} at {timestamp:g} s has no resource_request")
         asked = job.computation_resource_request.host_number
     run = None
     if isinstance(profile, _Profile) and isinstance(profile.profile.delay, float):
         run = profile.profile.delay
     return m.JobSubmitted(
-        w.timestamp,
-        w.event.job_id,
+        timestamp,
+        event.job_id,
         asked,
         None if job.walltime < 0 else job.walltime,
-        w.event.submission_time,
-        job.profile_id.removeprefix(workload_of(w.event.job_id)),
+        event.submission_time,
+        job.profile_id.removeprefix(workload_of(event.job_id)),
         run,
         labels_in(job.extra_data),
     )
 
 
-def _read_killed(w: _Killed) -> m.JobsKilled:
-    found = {each.job_id: each.wrapper.kill_progress for each in w.event.progresses}
+def _read_killed(timestamp: float, event: _Killing) -> Event:
+    found = {each.job_id: each.wrapper.kill_progress for each in event.progresses}
     progress = {job: each.progress for job, each in found.items()}
     profiles = {job: each.profile_id.removeprefix(workload_of(job)) for job, each in found.items()}
-    return m.JobsKilled(w.timestamp, tuple(w.event.job_ids), progress, profiles)
+    return m.JobsKilled(timestamp, tuple(event.job_ids), progress, profiles)
 
 
 def _signed(code: int) -> int:
@@ -455,30 +330,34 @@ def _signed(code: int) -> int:
     return code - 2**32 if code >= 2**31 else code
 
 
-_READ_EVENT: dict[type, Callable[[Any], Event]] = {
-    _SimulatorHello: lambda w: m.SimulatorHello(w.timestamp, w.event.batsim_version),
-    _Begins: _read_begins,
-    _Ends: lambda w: m.SimulationEnds(w.timestamp),
-    _Submitted: _read_submitted,
-    _Completed: lambda w: m.JobCompleted(
-        w.timestamp, w.event.job_id, w.event.state, _signed(w.event.return_code)
+_EVENTS = {
+    "BatsimHelloEvent": Form(_Hello, lambda t, event: m.SimulatorHello(t, event.batsim_version)),
+    "SimulationBeginsEvent": Form(_Beginning, _read_begins),
+    "SimulationEndsEvent": Form(Nothing, lambda t, _: m.SimulationEnds(t), NOTHING),
+    "JobSubmittedEvent": Form(_Submission, _read_submitted),
+    "JobCompletedEvent": Form(
+        _Completion,
+        lambda t, event: m.JobCompleted(t, event.job_id, event.state, _signed(event.return_code)),
     ),
-    _Killed: _read_killed,
-    _Called: lambda w: m.RequestedCall(w.timestamp, w.event.call_me_later_id, w.event.last_periodic_call),
-    _NoMoreJobs: lambda w: m.AllJobsSubmitted(w.timestamp),
-    _NoMoreEvents: lambda w: m.AllEventsInjected(w.timestamp),
+    "JobsKilledEvent": Form(_Killing, _read_killed),
+    "RequestedCallEvent": Form(
+        _Calling, lambda t, event: m.RequestedCall(t, event.call_me_later_id, event.last_periodic_call)
+    ),
+    "AllStaticJobsHaveBeenSubmittedEvent": Form(Nothing, lambda t, _: m.AllJobsSubmitted(t), NOTHING),
+    "AllStaticExternalEventsHaveBeenInjectedEvent": Form(
+        Nothing, lambda t, _: m.AllEventsInjected(t), NOTHING
+    ),
 }
 
 # --- decisions there and back ---------------------------------------------------------------------
 
 
-def _read_hello(w: _EdcHello | _LongHello) -> Decision:
-    hello = w.event
+def _read_hello(timestamp: float, hello: _SchedulerHello) -> Decision:
     if hello.scheduling_constraints.compute_sharing:
-        return m.Unsupported(w.timestamp, "compute_sharing of EDCHelloEvent")
+        return m.Unsupported(timestamp, "compute_sharing of EDCHelloEvent")
     wanted = tuple(name for name, value in hello.requested_simulation_features.items() if value)
     return m.SchedulerHello(
-        w.timestamp,
+        timestamp,
         hello.decision_component_name,
         hello.decision_component_version,
         hello.decision_component_commit or "",
@@ -487,98 +366,88 @@ def _read_hello(w: _EdcHello | _LongHello) -> Decision:
     )
 
 
-def _read_execute(w: _Execute) -> Decision:
+def _read_execute(timestamp: float, event: _Execution) -> Decision:
     for name in ("profile_allocation_override", "storage_placement"):
-        if getattr(w.event, name):
-            return m.Unsupported(w.timestamp, f"ExecuteJobEvent with {name}")
-    return m.ExecuteJob(w.timestamp, w.event.job_id, w.event.allocation.host_allocation)
+        if getattr(event, name):
+            return m.Unsupported(timestamp, f"ExecuteJobEvent with {name}")
+    return m.ExecuteJob(timestamp, event.job_id, event.allocation.host_allocation)
 
 
-def _read_call(w: _Call) -> Decision:
-    call, scale = w.event, 1000.0 if w.event.when.time_unit == "Millisecond" else 1.0
+def _read_call(timestamp: float, call: _Once | _Often) -> Decision:
+    scale = 1000.0 if call.when.time_unit == "Millisecond" else 1.0
     if isinstance(call, _Once):
-        return m.CallLater(w.timestamp, call.when.time / scale, call.call_me_later_id)
+        return m.CallLater(timestamp, call.when.time / scale, call.call_me_later_id)
     when = call.when
     if when.period <= 0:
         raise ProtocolError(
-            f"CallMeLaterEvent {call.call_me_later_id!r} at {w.timestamp:g} s: its period is {when.period:g}"
+            f"CallMeLaterEvent {call.call_me_later_id!r} at {timestamp:g} s: its period is {when.period:g}"
         )
     finite = when.mode_type == "FinitePeriodNumber"
     if finite and when.mode.nb_periods < 1:
         raise ProtocolError(
-            f"CallMeLaterEvent {call.call_me_later_id!r} at {w.timestamp:g} s: "
+            f"CallMeLaterEvent {call.call_me_later_id!r} at {timestamp:g} s: "
             f"its number of periods is {when.mode.nb_periods}"
         )
     count = when.mode.nb_periods if finite else 0
     begin = max(when.offset, when.start_time) / scale
-    return m.CallLater(w.timestamp, begin, call.call_me_later_id, when.period / scale, count)
+    return m.CallLater(timestamp, begin, call.call_me_later_id, when.period / scale, count)
 
 
-_READ_DECISION: dict[type, Callable[[Any], Decision]] = {
-    _EdcHello: _read_hello,
-    _LongHello: _read_hello,
-    _Execute: _read_execute,
-    _Reject: lambda w: m.RejectJob(w.timestamp, w.event.job_id),
-    _Kill: lambda w: m.KillJobs(w.timestamp, tuple(w.event.job_ids)),
-    _Call: _read_call,
-    _StopCall: lambda w: m.StopCall(w.timestamp, w.event.call_me_later_id),
-    _Finish: lambda w: m.FinishRegistration(w.timestamp),
-    **{
-        kind: lambda w: m.Unsupported(w.timestamp, str(type(w).__struct_config__.tag))
-        for kind in _UNSUPPORTED
-    },
+_DECISIONS = {
+    "EDCHelloEvent": Form(_SchedulerHello, _read_hello),
+    "ExternalDecisionComponentHelloEvent": Form(_SchedulerHello, _read_hello),
+    "ExecuteJobEvent": Form(_Execution, _read_execute),
+    "RejectJobEvent": Form(OfJob, lambda t, event: m.RejectJob(t, event.job_id)),
+    "KillJobsEvent": Form(OfJobs, lambda t, event: m.KillJobs(t, tuple(event.job_ids))),
+    "CallMeLaterEvent": Form(_Once | _Often, _read_call),
+    "StopCallMeLaterEvent": Form(_OfCall, lambda t, event: m.StopCall(t, event.call_me_later_id)),
+    "FinishRegistrationEvent": Form(Nothing, lambda t, _: m.FinishRegistration(t), NOTHING),
+    **unsupported(
+        "ForceSimulationStopEvent",
+        "RegisterJobEvent",
+        "RegisterProfileEvent",
+        "CreateProbeEvent",
+        "StopProbeEvent",
+        "TriggerProbeEvent",
+        "ResetProbeEvent",
+        "ChangeHostPStateEvent",
+        "ChangeHostsPStateEvent",
+        "TurnOnOffHostsEvent",
+    ),
 }
 
 
-def _hello(d: m.SchedulerHello) -> _EdcHello:
+def _hello(d: m.SchedulerHello) -> _SchedulerHello:
     features = dict.fromkeys(d.features, True)
     version = d.protocol_version or PROTOCOL_VERSION
-    return _EdcHello(d.timestamp, _SchedulerHello(d.name, d.version, d.commit, version, features))
+    return _SchedulerHello(d.name, d.version, d.commit, version, features)
 
 
-def _execute(d: m.ExecuteJob) -> _Execute:
+def _execute(d: m.ExecuteJob) -> _Execution:
     placement = {"strategy": "SpreadOverHostsFirst"}
     allocation = _Allocation(d.hosts, "PredefinedExecutorPlacementStrategyWrapper", placement)
-    return _Execute(d.timestamp, _Execution(d.job_id, allocation, [], []))
+    return _Execution(d.job_id, allocation, [], [])
 
 
-def _call(d: m.CallLater) -> _Call:
+def _call(d: m.CallLater) -> _Once | _Often:
     if not d.call_id:
         raise ProtocolError(
             f"a call at {d.time:g} s, asked for at {d.timestamp:g} s, needs a call_id in {NAME}"
         )
     if d.period <= 0:
-        return _Call(d.timestamp, _Once(d.call_id, _OneShot(d.time)))
+        return _Once(d.call_id, _OneShot(d.time))
     mode: Any = "FinitePeriodNumber" if d.count else "Infinite"
-    when = _Periodic(d.period, offset=d.time, mode_type=mode, mode=_Mode(d.count))
-    return _Call(d.timestamp, _Often(d.call_id, when))
+    return _Often(d.call_id, _Periodic(d.period, offset=d.time, mode_type=mode, mode=_Mode(d.count)))
 
 
-def _unwritten(d: Decision) -> _Decision:
-    raise ProtocolError(f"{type(d).__name__} at {d.timestamp:g} s: {NAME} has no such message")
-
-
-_WRITE_DECISION: dict[type, Callable[[Any], _Decision]] = {
-    m.SchedulerHello: _hello,
-    m.ExecuteJob: _execute,
-    m.RejectJob: lambda d: _Reject(d.timestamp, _OfJob(d.job_id)),
-    m.KillJobs: lambda d: _Kill(d.timestamp, _OfJobs(list(d.job_ids))),
-    m.CallLater: _call,
-    m.StopCall: lambda d: _StopCall(d.timestamp, _OfCall(d.call_id)),
-    m.FinishRegistration: lambda d: _Finish(d.timestamp),
-    m.SetHostState: _unwritten,
-    m.SetMetadata: _unwritten,
-}
-
-
-_PLACES: dict[type, tuple[str, dict[str, str]]] = {
-    m.SchedulerHello: ("EDCHelloEvent", {}),
-    m.ExecuteJob: ("ExecuteJobEvent", {"hosts": "allocation.host_allocation"}),
-    m.RejectJob: ("RejectJobEvent", {}),
-    m.KillJobs: ("KillJobsEvent", {}),
-    m.CallLater: ("CallMeLaterEvent", {"time": "when.time", "call_id": "call_me_later_id"}),
-    m.StopCall: ("StopCallMeLaterEvent", {"call_id": "call_me_later_id"}),
-    m.FinishRegistration: ("FinishRegistrationEvent", {}),
+_WRITE_DECISION: Written = {
+    m.SchedulerHello: ("EDCHelloEvent", _hello),
+    m.ExecuteJob: ("ExecuteJobEvent", _execute),
+    m.RejectJob: ("RejectJobEvent", lambda d: OfJob(d.job_id)),
+    m.KillJobs: ("KillJobsEvent", lambda d: OfJobs(list(d.job_ids))),
+    m.CallLater: ("CallMeLaterEvent", _call),
+    m.StopCall: ("StopCallMeLaterEvent", lambda d: _OfCall(d.call_id)),
+    m.FinishRegistration: ("FinishRegistrationEvent", lambda d: NOTHING),
 }
 
 
@@ -587,10 +456,14 @@ class Batsim5(JsonCodec):
 
     name = NAME
     content = "event"
-    places = _PLACES
+    places: ClassVar = {
+        m.ExecuteJob: {"hosts": "allocation.host_allocation"},
+        m.CallLater: {"time": "when.time", "call_id": "call_me_later_id"},
+        m.StopCall: {"call_id": "call_me_later_id"},
+    }
     labels = "event.job.extra_data"
-    events = Direction(_Happened, msgspec.json.Decoder(_Happened), _WRITE_EVENT, _READ_EVENT)
-    decisions = Direction(_Decided, msgspec.json.Decoder(_Decided), _WRITE_DECISION, _READ_DECISION)
+    events = Direction("event_type", content, _EVENTS, _WRITE_EVENT, instead="; use batsim-4")
+    decisions = Direction("event_type", content, _DECISIONS, _WRITE_DECISION, strict=True, may_be_empty=True)
     ending = b"\0"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Union
 
 import msgspec
 
@@ -55,23 +56,134 @@ class Strict(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Data of a decision."""
 
 
-def unsupported(base: type[msgspec.Struct], content: str, *names: str) -> tuple[Any, ...]:
+class OfJob(Strict, frozen=True):
+    """Data of a decision about a job."""
+
+    job_id: str
+
+
+class OfJobs(Strict, frozen=True):
+    """Data of a decision about jobs."""
+
+    job_ids: list[str]
+
+
+class Nothing(msgspec.Struct, frozen=True, gc=False):
+    """Data of what says nothing but its name."""
+
+
+NOTHING = Nothing()
+
+
+class Form(NamedTuple):
+    """What an event says, and how it is read, given its time and that; it may say nothing with a default."""
+
+    content: Any
+    read: Callable[[float, Any], Any]
+    default: Any = msgspec.NODEFAULT
+
+
+def unsupported(*names: str) -> dict[str, Form]:
     """Decisions that the protocol has and gridsched has not, whatever they say."""
-    return tuple(
-        msgspec.defstruct(
-            f"_{name}", [(content, msgspec.Raw, msgspec.Raw())], bases=(base,), tag=name, frozen=True
+    return {name: Form(msgspec.Raw, partial(_unsupported, name), msgspec.Raw()) for name in names}
+
+
+def _unsupported(name: str, timestamp: float, _: msgspec.Raw) -> Unsupported:
+    return Unsupported(timestamp, name)
+
+
+Written = Mapping[type, tuple[str, Callable[[Any], Any]]]
+"""Name of each event, and what it says of it."""
+
+
+class Direction:
+    """Messages of one side.
+
+    Parameters
+    ----------
+    name, content : str
+        Fields with the name of an event, and with what it says.
+    forms : mapping of str to Form
+        Events by their names.
+    written : mapping
+        How events of here are written.
+    strict : bool
+        Whether unknown fields are refused.
+    may_be_empty : bool
+        Whether a message may have no events, without saying so.
+    instead : str
+        What is said of an event that cannot be written.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        content: str,
+        forms: Mapping[str, Form],
+        written: Written,
+        *,
+        strict: bool = False,
+        may_be_empty: bool = False,
+        instead: str = "",
+    ) -> None:
+        made = {
+            tag: msgspec.defstruct(
+                f"_{tag}",
+                [
+                    ("timestamp", float),
+                    ("says", form.content, msgspec.field(default=form.default, name=content)),
+                ],
+                tag_field=name,
+                tag=tag,
+                frozen=True,
+                gc=False,
+                forbid_unknown_fields=strict,
+            )
+            for tag, form in forms.items()
+        }
+        any_of: Any = Union.__getitem__(tuple(made.values()))
+        empty: Any = [] if may_be_empty else msgspec.NODEFAULT
+        self._message = msgspec.defstruct(
+            "_Message",
+            [("now", float), ("events", list[any_of], msgspec.field(default=empty))],
+            frozen=True,
+            forbid_unknown_fields=strict,
         )
-        for name in names
-    )
+        self._decoder = msgspec.json.Decoder(self._message)
+        self._read = {made[tag]: form.read for tag, form in forms.items()}
+        self._made, self._instead = made, instead
+        self.written = written
 
+    def encoded(self, protocol: str, now: float, events: Sequence[Any]) -> bytes:
+        """Message of some events.
 
-class Direction(NamedTuple):
-    """Messages of one side: their form as JSON, how each event is written, and how it is read."""
+        Raises
+        ------
+        ProtocolError
+            If the protocol does not have one of them.
+        """
+        written = []
+        for each in events:
+            if type(each) not in self.written:
+                raise ProtocolError(
+                    f"{type(each).__name__} at {each.timestamp:g} s: {protocol} has no such message"
+                    f"{self._instead}"
+                )
+            name, says = self.written[type(each)]
+            written.append(self._made[name](each.timestamp, says(each)))
+        return _ENCODE(self._message(now, written))
 
-    form: Callable[[float, list[Any]], Any]
-    decoder: Any
-    written: Mapping[type, Callable[[Any], Any]]
-    read: Mapping[type, Callable[[Any], Any]]
+    def decoded(self, protocol: str, message: bytes) -> tuple[float, tuple[Any, ...]]:
+        """Time of a message, and its events.
+
+        Raises
+        ------
+        ProtocolError
+            If it breaks the protocol.
+        """
+        found = read(self._decoder, message, protocol)
+        check_order(found.now, [each.timestamp for each in found.events])
+        return found.now, tuple([self._read[type(each)](each.timestamp, each.says) for each in found.events])
 
 
 class JsonCodec:
@@ -80,8 +192,8 @@ class JsonCodec:
     name: ClassVar[str]
     content: ClassVar[str]
     """Field of an event with what it says."""
-    places: ClassVar[Mapping[type, tuple[str, Mapping[str, str]]]]
-    """Name of each decision, and of its fields where they have others than here."""
+    places: ClassVar[Mapping[type, Mapping[str, str]]]
+    """Names of fields of decisions that have others than here."""
     labels: ClassVar[str]
     """Where `Labels` are in the event of a job."""
     events: ClassVar[Direction]
@@ -93,33 +205,24 @@ class JsonCodec:
         """Name of a decision, and where a field of it is, see `Codec`."""
         if isinstance(decision, Unsupported):
             return decision.name, self.content
-        name, fields = self.places[type(decision)]
-        return name, f"{self.content}.{fields.get(field, field)}"
+        name, _ = self.decisions.written[type(decision)]
+        return name, f"{self.content}.{self.places.get(type(decision), {}).get(field, field)}"
 
     def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
         """Message of the simulator, see `Codec`."""
-        return self._encoded(self.events, now, events)
+        return self.events.encoded(self.name, now, events) + self.ending
 
     def decode_events(self, message: bytes) -> Events:
         """What a message of the simulator says, see `Codec`."""
-        return Events(*self._decoded(self.events, message))
+        return Events(*self.events.decoded(self.name, message.removesuffix(self.ending)))
 
     def encode_decisions(self, now: float, decisions: Sequence[Decision]) -> bytes:
         """Message of the decision process, see `Codec`."""
-        return self._encoded(self.decisions, now, decisions)
+        return self.decisions.encoded(self.name, now, decisions) + self.ending
 
     def decode_decisions(self, message: bytes) -> Decisions:
         """What a message of the decision process says, see `Codec`."""
-        return Decisions(*self._decoded(self.decisions, message))
-
-    def _encoded(self, direction: Direction, now: float, events: Sequence[Any]) -> bytes:
-        made = direction.form(now, [direction.written[type(each)](each) for each in events])
-        return _ENCODE(made) + self.ending
-
-    def _decoded(self, direction: Direction, message: bytes) -> tuple[float, tuple[Any, ...]]:
-        found = read(direction.decoder, message.removesuffix(self.ending), self.name)
-        check_order(found.now, [each.timestamp for each in found.events])
-        return found.now, tuple([direction.read[type(each)](each) for each in found.events])
+        return Decisions(*self.decisions.decoded(self.name, message.removesuffix(self.ending)))
 
 
 def workload_of(name: str) -> str:
