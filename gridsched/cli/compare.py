@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any
 from gridsched.cli import calibrated
 from gridsched.cli.logs import Log, find_trace, read_log
 from gridsched.cli.options import (
-    add_cluster,
     add_command,
-    add_conventions,
-    add_events,
     add_human,
     add_policy,
+    add_simulation,
     add_trace,
-    add_window,
     path,
     policies_given,
 )
@@ -78,10 +75,7 @@ def add(commands: Any) -> None:
     add_trace(parser, needed=False)
     add_policy(parser)
     add_site(parser.add_argument_group("site"))
-    add_cluster(parser.add_argument_group("cluster"))
-    add_conventions(parser.add_argument_group("conventions"))
-    add_window(parser.add_argument_group("jobs"))
-    add_events(parser.add_argument_group("what happens"))
+    add_simulation(parser)
     calibrated.add_calibration(parser.add_argument_group("trust"))
     output = parser.add_argument_group("output")
     add_human(output)

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 from gridsched.cli.against import add_against, explain_record
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import (
-    add_cluster,
     add_command,
-    add_conventions,
-    add_events,
     add_policy,
+    add_simulation,
     add_trace,
-    add_window,
     policies_given,
     positive_integer,
 )
@@ -62,10 +59,7 @@ def add(commands: Any) -> None:
     site = parser.add_argument_group("site")
     add_site_file(site)
     add_accounts(site)
-    add_cluster(parser.add_argument_group("cluster"))
-    add_conventions(parser.add_argument_group("conventions"))
-    add_window(parser.add_argument_group("jobs"), measured=False)
-    add_events(parser.add_argument_group("what happens"))
+    add_simulation(parser, measured=False)
     add_against(parser)
 
     def run(options: argparse.Namespace) -> None:

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import (
-    add_cluster,
     add_command,
-    add_conventions,
-    add_events,
     add_human,
     add_policy,
+    add_simulation,
     add_trace,
-    add_window,
     policies_given,
     positive_integer,
     whole_number,
@@ -131,10 +128,7 @@ def add(commands: Any) -> None:
     add_human(group)
     add_policy(parser, several=False)
     add_site_file(parser.add_argument_group("site"))
-    add_cluster(parser.add_argument_group("cluster"))
-    add_conventions(parser.add_argument_group("conventions"))
-    add_window(parser.add_argument_group("jobs"), measured=False)
-    add_events(parser.add_argument_group("what happens"))
+    add_simulation(parser, measured=False)
     parser.set_defaults(command=_forecast)
 
 

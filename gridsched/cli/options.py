@@ -280,6 +280,14 @@ def add_window(group: argparse._ArgumentGroup, *, measured: bool = True) -> None
         )
 
 
+def add_simulation(parser: argparse.ArgumentParser, *, measured: bool = True) -> None:
+    """Groups of what is simulated: the cluster, conventions, jobs and what happens."""
+    add_cluster(parser.add_argument_group("cluster"))
+    add_conventions(parser.add_argument_group("conventions"))
+    add_window(parser.add_argument_group("jobs"), measured=measured)
+    add_events(parser.add_argument_group("what happens"))
+
+
 def add_handshake(group: Any) -> None:
     """How sessions of version 5 of Batsim begin."""
     group.add_argument(

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import find_trace, read_log
 from gridsched.cli.options import (
-    add_cluster,
     add_command,
-    add_conventions,
-    add_events,
     add_human,
     add_policy,
+    add_simulation,
     add_trace,
-    add_window,
     path,
 )
 from gridsched.cli.printing import Times, facts_table, print_blocks, progress, quantity, table, with_interval
@@ -52,10 +49,7 @@ def add(commands: Any) -> None:
         metavar="FILE.py:FUNCTION",
         help=f"add the policy '{SCORE}': EASY backfilling with this function as the queue order",
     )
-    add_cluster(parser.add_argument_group("cluster"))
-    add_conventions(parser.add_argument_group("conventions"))
-    add_window(parser.add_argument_group("jobs"))
-    add_events(parser.add_argument_group("what happens"))
+    add_simulation(parser)
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument("--output", type=path, metavar="FILE.nc", help="write all runs as netCDF")
