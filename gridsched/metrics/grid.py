@@ -159,8 +159,10 @@ def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     speed = run["cluster_speed"].to_numpy()[_home(run)]
     work = (run["processors"].to_numpy() * run["run_time"].to_numpy() * speed)[ran]
     efficiency = {
-        "grid_efficiency": _share((work * _share_within(run)[ran]).sum(), _capacity(run) * _submission(run)),
-        "grid_efficiency_makespan": _share(work.sum(), _capacity(run) * metrics.makespan(run)),
+        "grid_efficiency": metrics.quotient(
+            (work * _share_within(run)[ran]).sum(), _capacity(run) * _submission(run)
+        ),
+        "grid_efficiency_makespan": metrics.quotient(work.sum(), _capacity(run) * metrics.makespan(run)),
     }
     return _summary(run, _of_jobs(run, warm_up) | efficiency)
 
@@ -175,7 +177,7 @@ def _share_within(run: xr.Dataset) -> Floats:
     """Share of the time between start and end of each job before the last submission."""
     start, end = run["start_time"].to_numpy(), run["end_time"].to_numpy()
     _, last = metrics.submitted(run)
-    whole: Floats = np.clip(_share(np.minimum(end, last) - start, end - start), 0.0, 1.0)
+    whole: Floats = np.clip(metrics.quotient(np.minimum(end, last) - start, end - start), 0.0, 1.0)
     return np.nan_to_num(whole)
 
 
@@ -242,7 +244,7 @@ def offered_loads(
         {
             "offered_load": (
                 "cluster",
-                _share(work, capacity),
+                metrics.quotient(work, capacity),
                 {"long_name": "work submitted at the machine relative to its capacity", "units": "1"},
             ),
             "jobs_submitted": (
@@ -275,13 +277,6 @@ def _home(run: xr.Dataset) -> Integers:
 def _capacity(run: xr.Dataset) -> float:
     """Work that all processors together can do in a second."""
     return float((run["cluster_processors"].to_numpy() * run["cluster_speed"].to_numpy()).sum())
-
-
-def _share(part: ArrayLike, whole: ArrayLike) -> Floats:
-    """Quotients, NaN where the whole is not positive."""
-    parts, wholes = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    shares: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
-    return shares
 
 
 def _of_jobs(run: xr.Dataset, warm_up: float) -> dict[str, Any]:
@@ -321,7 +316,8 @@ def _home_level(columns: Mapping[str, Floats], home: Integers, homes: int) -> di
     times = {name: columns[name] for name in ("wait_time", "response_time", "bounded_slowdown")}
     times["run_time"] = columns["response_time"] - columns["wait_time"]
     return {
-        f"{name}_mean_home": _share(np.bincount(home, values, homes), jobs) for name, values in times.items()
+        f"{name}_mean_home": metrics.quotient(np.bincount(home, values, homes), jobs)
+        for name, values in times.items()
     }
 
 
@@ -345,14 +341,16 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     processors, speed = run["cluster_processors"].to_numpy(), run["cluster_speed"].to_numpy()
     makespan, submission = metrics.makespan(run), _submission(run)
     return {
-        "grid_efficiency": _share((work_done * speed).sum(), _capacity(run) * submission),
-        "grid_efficiency_makespan": _share((work * speed).sum(), _capacity(run) * makespan),
-        "transferred": _share(len(moved), len(last)),
-        "utilisation": _share(work_done, processors * submission),
-        "utilisation_makespan": _share(work, processors * makespan),
-        "utilisation_own": _share(work, processors * _own_window(run, job, cluster, end)),
-        "occupied": _share(np.bincount(cluster, held * within, clusters), processors * submission),
-        "occupied_makespan": _share(np.bincount(cluster, held * seconds, clusters), processors * makespan),
+        "grid_efficiency": metrics.quotient((work_done * speed).sum(), _capacity(run) * submission),
+        "grid_efficiency_makespan": metrics.quotient((work * speed).sum(), _capacity(run) * makespan),
+        "transferred": metrics.quotient(len(moved), len(last)),
+        "utilisation": metrics.quotient(work_done, processors * submission),
+        "utilisation_makespan": metrics.quotient(work, processors * makespan),
+        "utilisation_own": metrics.quotient(work, processors * _own_window(run, job, cluster, end)),
+        "occupied": metrics.quotient(np.bincount(cluster, held * within, clusters), processors * submission),
+        "occupied_makespan": metrics.quotient(
+            np.bincount(cluster, held * seconds, clusters), processors * makespan
+        ),
         "flow_jobs": np.bincount(pair[last], minlength=clusters**2).reshape(clusters, clusters),
         "flow_work": flow_work,
     }

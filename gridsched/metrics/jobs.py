@@ -158,6 +158,12 @@ def job_metrics(
     }
 
 
+def quotient(part: ArrayLike, whole: ArrayLike) -> Floats:
+    """Parts of wholes, NaN where the whole is not positive."""
+    parts, wholes = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
+    return np.asarray(np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0))
+
+
 def _started(run: xr.Dataset) -> NDArray[np.bool_]:
     return np.asarray(run["start_time"].to_numpy() != NOT_STARTED)
 
@@ -188,8 +194,7 @@ def batch_means(values: ArrayLike, batches: int = BATCHES) -> tuple[Floats, Floa
     known = ~np.isnan(data)
     counts = np.bincount(batch[known], minlength=batches)
     sums = np.bincount(batch[known], weights=data[known], minlength=batches)
-    means: Floats = np.divide(sums, counts, out=np.full(batches, np.nan), where=counts > 0)
-    return means, counts.astype(np.float64)
+    return quotient(sums, counts), counts.astype(np.float64)
 
 
 def relaxations(run: xr.Dataset, since: SinceName = "submit") -> float:
@@ -278,8 +283,7 @@ def time_average(function: Steps, edges: ArrayLike) -> Floats:
         times = np.append(times, bounds[-1])
     integral = np.append(0.0, np.cumsum(function.value[: len(times) - 1] * np.diff(times)))
     parts = np.diff(np.interp(bounds, times, integral))
-    averages: Floats = np.divide(parts, widths, out=np.full(len(widths), np.nan), where=widths > 0)
-    return averages
+    return quotient(parts, widths)
 
 
 def busy_processors(run: xr.Dataset) -> Steps:

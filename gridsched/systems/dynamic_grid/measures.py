@@ -226,19 +226,12 @@ def _sum(users: Integers, values: Any, run: xr.Dataset) -> Floats:
     return np.asarray(np.bincount(users, values, run.sizes["cluster"] + 1), np.float64)
 
 
-def _share(part: Any, whole: Any) -> Floats:
-    """Quotients, NaN where the whole is not positive."""
-    parts, wholes = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    shares: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
-    return shares
-
-
 def _mean_and_longest(cluster: Integers, seconds: Floats, clusters: int) -> tuple[Floats, Floats]:
     """Mean and longest time at each of so many clusters; NaN where there is none."""
     longest = np.full(clusters, np.nan)
     np.fmax.at(longest, cluster, seconds)
     total, count = np.bincount(cluster, seconds, clusters), np.bincount(cluster, minlength=clusters)
-    return _share(total, count), longest
+    return metrics.quotient(total, count), longest
 
 
 def _of_jobs(run: xr.Dataset) -> dict[str, Any]:
@@ -253,7 +246,7 @@ def _of_jobs(run: xr.Dataset) -> dict[str, Any]:
     columns = metrics.job_metrics(run)
     for name in TIMES:
         total = _sum(users, np.where(ended, columns[name], 0.0), run)
-        values[f"{name}_mean"] = _share(total, values["jobs"])
+        values[f"{name}_mean"] = metrics.quotient(total, values["jobs"])
     for name in ("suspensions", "migrations", "tasks_moved", "lost_work"):
         values[name] = _sum(users, run[name].to_numpy(), run)
     values["multi_site_jobs"] = _sum(users, run["multi_site_time"].to_numpy() > 0, run)
@@ -302,7 +295,7 @@ def _of_work(run: xr.Dataset) -> dict[str, Any]:
         "work_received": received,
         "work_balance": received - given,
         "held_work": np.bincount(cluster, np.where(held, work, 0.0), clusters),
-        "utilisation": _share(used, run["cluster_processors"].to_numpy() * (window[1] - window[0])),
+        "utilisation": metrics.quotient(used, run["cluster_processors"].to_numpy() * (window[1] - window[0])),
     }
 
 
