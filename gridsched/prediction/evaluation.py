@@ -18,6 +18,7 @@ from gridsched.prediction.methods import METHODS, REQUESTED
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.prequential import features_absent, streams
 from gridsched.workloads.table import UNKNOWN, Workload
+from gridsched.workloads.variables import variable
 
 _METHOD = "predictor"
 """Dimension of the methods."""
@@ -85,9 +86,9 @@ def evaluate(
     )
     dataset = xr.Dataset(variables, _coordinates(variables))
     if not (workload.requested_time > 0).any():
-        for name, variable in dataset.items():
-            if _METHOD in variable.dims:
-                dataset[name] = variable.where(dataset[_METHOD] != REQUESTED)
+        for name, found in dataset.items():
+            if _METHOD in found.dims:
+                dataset[name] = found.where(dataset[_METHOD] != REQUESTED)
     dataset.attrs = {
         "title": f"Predictions of run time on {workload.name}",
         "workload": workload.name,
@@ -158,13 +159,9 @@ def _facts(dataset: xr.Dataset) -> dict[str, xr.Variable]:
         "jobs_without_interval",
         "retrainings",
     )
-    facts = {name: _variable((), dataset.attrs[name], name.replace("_", " ")) for name in counts}
+    facts = {name: variable((), dataset.attrs[name], name.replace("_", " ")) for name in counts}
     absent = {"long_name": "features that the workload does not know"}
     return {**facts, "features_absent": xr.Variable((), dataset.attrs["features_absent"], absent)}
-
-
-def _variable(dims: tuple[str, ...], values: object, long_name: str, units: str = "1") -> xr.Variable:
-    return xr.Variable(dims, values, {"long_name": long_name, "units": units})
 
 
 def _coordinates(variables: dict[str, xr.Variable]) -> dict[str, xr.Variable]:
@@ -172,11 +169,11 @@ def _coordinates(variables: dict[str, xr.Variable]) -> dict[str, xr.Variable]:
     weeks, intervals = variables["weekly_jobs"].size, variables["interval_upper"].size
     return {
         _METHOD: xr.Variable((_METHOD,), list(METHODS), {"long_name": "method of prediction"}),
-        "week": _variable(("week",), np.arange(weeks), "week since the first submission"),
-        "actual_interval": _variable(
+        "week": variable(("week",), np.arange(weeks), "week since the first submission"),
+        "actual_interval": variable(
             ("actual_interval",), np.arange(intervals), "index of the actual interval"
         ),
-        "predicted_interval": _variable(
+        "predicted_interval": variable(
             ("predicted_interval",), np.arange(intervals), "index of the predicted interval"
         ),
     }
@@ -200,7 +197,7 @@ def _measures(workload: Workload, outcome: MethodPredictions) -> dict[str, xr.Va
         "under_predicted": (times < run_time).mean(axis=1),
         "fallback": outcome.falls_back.mean(axis=1),
     }
-    return {name: _variable((_METHOD,), each, *_MEASURES[name]) for name, each in values.items()}
+    return {name: variable((_METHOD,), each, *_MEASURES[name]) for name, each in values.items()}
 
 
 def _hits(outcome: MethodPredictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -234,11 +231,11 @@ def _weekly(workload: Workload, outcome: MethodPredictions) -> dict[str, xr.Vari
     variables = {}
     for name, each in values.items():
         long_name, units = _MEASURES[name]
-        variables[f"weekly_{name}"] = _variable(
+        variables[f"weekly_{name}"] = variable(
             (_METHOD, "week"), each, f"{long_name}, by week of submission", units
         )
     jobs = np.bincount(week).astype(np.float64)
-    return {**variables, "weekly_jobs": _variable(("week",), jobs, "jobs submitted in the week")}
+    return {**variables, "weekly_jobs": variable(("week",), jobs, "jobs submitted in the week")}
 
 
 def _means(group: NDArray[np.int64], values: NDArray[np.generic], groups: int) -> NDArray[np.float64]:
@@ -256,18 +253,18 @@ def _confusion(outcome: MethodPredictions, intervals: int) -> dict[str, xr.Varia
     counts = np.stack([np.bincount(each, minlength=intervals**2) for each in cells])
     shape = (len(METHODS), intervals, intervals)
     return {
-        "confusion": _variable(
+        "confusion": variable(
             (_METHOD, "actual_interval", "predicted_interval"),
             counts.reshape(shape).astype(np.float64),
             "jobs by actual and predicted interval of run time",
         ),
-        "interval_lower": _variable(
+        "interval_lower": variable(
             ("actual_interval",),
             _medians(actual, outcome.lower[known], intervals),
             "shortest run time of the interval, median over its jobs",
             "s",
         ),
-        "interval_upper": _variable(
+        "interval_upper": variable(
             ("actual_interval",),
             _medians(actual, outcome.upper[known], intervals),
             "longest run time of the interval, median over its jobs",

@@ -10,10 +10,11 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import WorkloadError, check_number
+from gridsched.workloads.moments import Moments
 
 
 @dataclass(frozen=True)
-class BoundedPareto:
+class BoundedPareto(Moments):
     """Pareto distribution cut off at both ends (M. Harchol-Balter, J. ACM 49(2), 2002).
 
     Parameters
@@ -52,20 +53,6 @@ class BoundedPareto:
         """Non-central moment E[X^k], also where k is the shape."""
         growth = self._range * float(scipy.special.exprel((k - self.shape) * self._range))
         return self.shape * self.low**k * growth / self._inside
-
-    def moments(self, k: int = 3) -> NDArray[np.float64]:
-        """First k non-central moments, E[X] to E[X^k]; shape (k,)."""
-        return np.array([self.moment(i) for i in range(1, k + 1)])
-
-    @property
-    def mean(self) -> float:
-        """Mean, in the unit of the limits."""
-        return self.moment(1)
-
-    @property
-    def variance(self) -> float:
-        """Variance, in the square of the mean's unit."""
-        return self.moment(2) - self.mean**2
 
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability of a value up to `x`; same shape as `x`."""

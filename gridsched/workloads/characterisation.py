@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gridsched.errors import WorkloadError
 from gridsched.workloads.clock import wall_clock
 from gridsched.workloads.table import Workload
+from gridsched.workloads.variables import variable
 
 QUANTILES = np.append(np.arange(1, 100) / 100, 0.999)
 """Quantiles of every distribution that is described by them."""
@@ -75,24 +76,20 @@ def characterise(workload: Workload) -> xr.Dataset:
     return dataset
 
 
-def _variable(dims: tuple[str, ...], values: object, long_name: str, units: str = "1") -> xr.Variable:
-    return xr.Variable(dims, values, {"long_name": long_name, "units": units})
-
-
 def _coordinates(variables: dict[str, xr.Variable]) -> dict[str, xr.Variable]:
     """Coordinates of all dimensions."""
     classes, weeks = variables["size_share"].size, variables["jobs_per_week"].size
     return {
-        "hour_of_day": _variable(("hour_of_day",), np.arange(24), "hour of the day", "h"),
-        "weekday": _variable(
+        "hour_of_day": variable(("hour_of_day",), np.arange(24), "hour of the day", "h"),
+        "weekday": variable(
             ("weekday",),
             ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
             "day of the week",
         ),
-        "week": _variable(("week",), np.arange(weeks), "calendar week, from the first submission"),
-        "size_class": _variable(("size_class",), [_size_label(k) for k in range(classes)], "processors"),
-        "quantile": _variable(("quantile",), QUANTILES, "quantile"),
-        "accuracy_bin": _variable(
+        "week": variable(("week",), np.arange(weeks), "calendar week, from the first submission"),
+        "size_class": variable(("size_class",), [_size_label(k) for k in range(classes)], "processors"),
+        "quantile": variable(("quantile",), QUANTILES, "quantile"),
+        "accuracy_bin": variable(
             ("accuracy_bin",), ACCURACY_BINS, "run time / requested time, left edge; the last bin is above 1"
         ),
     }
@@ -141,22 +138,22 @@ def _arrivals(workload: Workload) -> dict[str, xr.Variable]:
     wall, observed = wall_clock(workload, submit), wall_clock(workload, quarters)
     week = (wall // _DAY + 3) // 7
     return {
-        "arrivals_hour": _variable(
+        "arrivals_hour": variable(
             ("hour_of_day",),
             _rate(wall // _HOUR % 24, observed // _HOUR % 24, 24, _HOUR),
             "mean number of jobs submitted in an hour",
             "h-1",
         ),
-        "arrivals_weekday": _variable(
+        "arrivals_weekday": variable(
             ("weekday",),
             _rate(_weekday(wall), _weekday(observed), 7, _DAY),
             "mean number of jobs submitted in a day",
             "d-1",
         ),
-        "jobs_per_week": _variable(
+        "jobs_per_week": variable(
             ("week",), np.bincount(week - week.min()), "jobs submitted in the week, which begins on Monday"
         ),
-        "interarrival_quantile": _variable(
+        "interarrival_quantile": variable(
             ("quantile",), _quantiles(np.diff(submit)), "time between submissions", "s"
         ),
     }
@@ -178,15 +175,15 @@ def _sizes(workload: Workload) -> dict[str, xr.Variable]:
     size_class = np.searchsorted(2 ** np.arange(62), processors)
     classes = int(size_class.max(initial=0)) + 1
     return {
-        "size_share": _variable(
+        "size_share": variable(
             ("size_class",), _shares(np.bincount(size_class, minlength=classes)), "share of the jobs"
         ),
-        "work_share": _variable(
+        "work_share": variable(
             ("size_class",),
             _shares(np.bincount(size_class, weights=work, minlength=classes)),
             "share of the work, processors x run time",
         ),
-        "unknown_size": _variable((), int(np.count_nonzero(~known)), "jobs without a known size"),
+        "unknown_size": variable((), int(np.count_nonzero(~known)), "jobs without a known size"),
     }
 
 
@@ -202,10 +199,10 @@ def _times(workload: Workload) -> dict[str, xr.Variable]:
     requested = workload.requested_time[workload.requested_time > 0]
     jobs = len(workload)
     return {
-        "run_time_quantile": _variable(("quantile",), _quantiles(run_time), "run time", "s"),
-        "requested_time_quantile": _variable(("quantile",), _quantiles(requested), "requested time", "s"),
-        "unknown_run_time": _variable((), jobs - len(run_time), "jobs without a known run time"),
-        "unknown_requested_time": _variable((), jobs - len(requested), "jobs without a requested time"),
+        "run_time_quantile": variable(("quantile",), _quantiles(run_time), "run time", "s"),
+        "requested_time_quantile": variable(("quantile",), _quantiles(requested), "requested time", "s"),
+        "unknown_run_time": variable((), jobs - len(run_time), "jobs without a known run time"),
+        "unknown_requested_time": variable((), jobs - len(requested), "jobs without a requested time"),
     }
 
 
@@ -218,12 +215,12 @@ def _accuracy(workload: Workload) -> dict[str, xr.Variable]:
     accuracy = np.minimum(above * run_time // requested, above - 1).astype(np.int64)
     accuracy[run_time > requested] = above
     return {
-        "estimate_accuracy_share": _variable(
+        "estimate_accuracy_share": variable(
             ("accuracy_bin",),
             _shares(np.bincount(accuracy, minlength=above + 1)),
             "share of the jobs with this ratio of run time to requested time",
         ),
-        "unknown_accuracy": _variable(
+        "unknown_accuracy": variable(
             (), int(np.count_nonzero(~known)), "jobs whose run time or requested time is not known"
         ),
     }
@@ -236,4 +233,4 @@ def _load(workload: Workload) -> dict[str, xr.Variable]:
     span = float(workload.submit_time.max() - workload.submit_time.min())
     capacity = (workload.processors_available or 0) * span
     load = work / capacity if capacity > 0 else np.nan
-    return {"offered_load": _variable((), load, "work submitted / (processors x time of submissions)")}
+    return {"offered_load": variable((), load, "work submitted / (processors x time of submissions)")}

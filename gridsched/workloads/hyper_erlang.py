@@ -16,10 +16,11 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import WorkloadError, check_number
+from gridsched.workloads.moments import Moments
 
 
 @dataclass(frozen=True)
-class HyperErlang:
+class HyperErlang(Moments):
     """Mixture of two Erlang distributions with the same number of stages.
 
     Parameters
@@ -53,20 +54,6 @@ class HyperErlang:
         """Non-central moment E[X^k]: the mixture of the Erlang moments n (n+1) ... (n+k-1) / rate^k."""
         rising = math.prod(range(self.order, self.order + k))
         return rising * (self.p / self.rate_1**k + (1 - self.p) / self.rate_2**k)
-
-    def moments(self, k: int = 3) -> NDArray[np.float64]:
-        """First k non-central moments, E[X] to E[X^k]; shape (k,)."""
-        return np.array([self.moment(i) for i in range(1, k + 1)])
-
-    @property
-    def mean(self) -> float:
-        """Mean, in the unit of 1/rate."""
-        return self.moment(1)
-
-    @property
-    def variance(self) -> float:
-        """Variance, in the square of the mean's unit."""
-        return self.moment(2) - self.mean**2
 
     @property
     def cv(self) -> float:

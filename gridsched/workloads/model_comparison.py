@@ -40,6 +40,7 @@ from gridsched.workloads.size_classes import (
     offered_load,
 )
 from gridsched.workloads.table import Workload
+from gridsched.workloads.variables import variable
 
 LOG, PAPER, OBSERVED = "log", "paper", "observed"
 SOURCES = (LOG, PAPER)
@@ -150,10 +151,10 @@ def compare_models(
         variables |= _kind_variables(kind, [c.times[kind] for c in compared])
     variables |= _means_over_all(jobs, published)
     coordinates = {
-        "size_class": _variable(("size_class",), _labels(published.classes), "processors"),
-        "source": _variable(("source",), list(DISTRIBUTIONS), "times of the log, or a model"),
-        "moment": _variable(("moment",), list(MOMENTS), "order of the non-central moment of order k"),
-        "quantile": _variable(("quantile",), PROBABILITIES, "probability of the quantile"),
+        "size_class": variable(("size_class",), _labels(published.classes), "processors"),
+        "source": variable(("source",), list(DISTRIBUTIONS), "times of the log, or a model"),
+        "moment": variable(("moment",), list(MOMENTS), "order of the non-central moment of order k"),
+        "quantile": variable(("quantile",), PROBABILITIES, "probability of the quantile"),
     }
     attributes = {
         "title": f"Workload model of {workload.name} beside the published one of {published.name}",
@@ -172,12 +173,12 @@ def compare_models(
     )
 
 
-def _with_observed(variable: xr.Variable) -> xr.Variable:
+def _with_observed(found: xr.Variable) -> xr.Variable:
     """A variable of the models with the times of the log, of which it says nothing, as a further source."""
-    if variable.dims[:1] != ("source",) or len(variable) == len(DISTRIBUTIONS):
-        return variable
-    unknown = np.full((1, *variable.shape[1:]), np.nan)
-    return xr.Variable(variable.dims, np.concatenate([unknown, variable.values]), variable.attrs)
+    if found.dims[:1] != ("source",) or len(found) == len(DISTRIBUTIONS):
+        return found
+    unknown = np.full((1, *found.shape[1:]), np.nan)
+    return xr.Variable(found.dims, np.concatenate([unknown, found.values]), found.attrs)
 
 
 def compare_spreads(
@@ -242,21 +243,19 @@ def compare_spreads(
     curves = [_model_cdf(model, published) for model in sizes[published_name].values()]
     curves.append(_observed_cdf(observed, published))
     variables = {
-        "offered_load": _variable(("machine", "spread"), loads, "expected offered load"),
-        "target_utilisation": _variable(("machine",), targets, "published utilisation over six months"),
-        "exponent": _variable(
-            ("machine",), list(chosen.values()), "exponent of the power law of node counts"
-        ),
-        "size_cdf": _variable(
+        "offered_load": variable(("machine", "spread"), loads, "expected offered load"),
+        "target_utilisation": variable(("machine",), targets, "published utilisation over six months"),
+        "exponent": variable(("machine",), list(chosen.values()), "exponent of the power law of node counts"),
+        "size_cdf": variable(
             ("spread", "nodes"),
             curves,
             f"share of the jobs of {published_name} that need at most so many nodes",
         ),
     }
     coordinates = {
-        "machine": _variable(("machine",), list(machines), "machine"),
-        "spread": _variable(("spread",), [*SPREADS, OBSERVED], "sizes of the log, or a spread in classes"),
-        "nodes": _variable(("nodes",), np.arange(1, published.nodes + 1), "nodes"),
+        "machine": variable(("machine",), list(machines), "machine"),
+        "spread": variable(("spread",), [*SPREADS, OBSERVED], "sizes of the log, or a spread in classes"),
+        "nodes": variable(("nodes",), np.arange(1, published.nodes + 1), "nodes"),
     }
     attributes = {
         "title": f"Spread of sizes inside the classes of {', '.join(machines)}",
@@ -389,7 +388,7 @@ def _class_variables(
         "zero_interarrival": "times between arrivals of 0 s",
     }
     columns |= {name: ([c.counts[name] for c in compared], text) for name, text in counted.items()}
-    return {name: _variable(("size_class",), values, text) for name, (values, text) in columns.items()}
+    return {name: variable(("size_class",), values, text) for name, (values, text) in columns.items()}
 
 
 def _share(published: Machine, compared: Sequence[_Compared]) -> dict[str, xr.Variable]:
@@ -397,7 +396,7 @@ def _share(published: Machine, compared: Sequence[_Compared]) -> dict[str, xr.Va
     jobs = np.array([c.counts["jobs"] for c in compared])
     printed = [np.nan if c.share is None else c.share for c in published.classes]
     shares = np.stack([jobs / jobs.sum(), printed])
-    return {"share": _variable(("source", "size_class"), shares, "share of the jobs")}
+    return {"share": variable(("source", "size_class"), shares, "share of the jobs")}
 
 
 def _kind_variables(kind: str, classes: Sequence[_Times]) -> dict[str, xr.Variable]:
@@ -406,23 +405,21 @@ def _kind_variables(kind: str, classes: Sequence[_Times]) -> dict[str, xr.Variab
     by_class = ("source", "size_class")
     moments = np.stack([times.moments for times in classes], axis=1)
     values: dict[str, xr.Variable] = {
-        name: _variable(by_class, _by_source(classes, name), f"{text}: {meaning}", units)
+        name: variable(by_class, _by_source(classes, name), f"{text}: {meaning}", units)
         for name, (meaning, units) in _PARAMETERS.items()
     }
-    values["mean"] = _variable(by_class, moments[..., 0], f"{text}: mean", "s")
-    values["moment"] = _variable(
+    values["mean"] = variable(by_class, moments[..., 0], f"{text}: mean", "s")
+    values["moment"] = variable(
         (*by_class, "moment"), moments, f"{text}: non-central moment of order k", "s^k"
     )
     distances = [[_distance(times.values, model) for model in times.models] for times in classes]
-    values["ks"] = _variable(by_class, np.transpose(distances), f"{text}: Kolmogorov-Smirnov distance")
+    values["ks"] = variable(by_class, np.transpose(distances), f"{text}: Kolmogorov-Smirnov distance")
     quantiles = np.stack([_quantiles(times) for times in classes], axis=1)
-    values["quantile"] = _variable(("source", "size_class", "quantile"), quantiles, f"{text}: quantile", "s")
+    values["quantile"] = variable(("source", "size_class", "quantile"), quantiles, f"{text}: quantile", "s")
     exact = [int(times.fit is not None and times.fit.matched == len(MOMENTS)) for times in classes]
-    values["exact"] = _variable(("size_class",), exact, f"{text}: 1 if the fit meets three moments")
-    values["note"] = _variable(
-        ("size_class",), [t.note for t in classes], f"{text}: why the fit is not exact"
-    )
-    return {f"{kind}_{name}": variable for name, variable in values.items()}
+    values["exact"] = variable(("size_class",), exact, f"{text}: 1 if the fit meets three moments")
+    values["note"] = variable(("size_class",), [t.note for t in classes], f"{text}: why the fit is not exact")
+    return {f"{kind}_{name}": found for name, found in values.items()}
 
 
 def _by_source(classes: Sequence[_Times], parameter: str) -> NDArray[np.float64]:
@@ -465,7 +462,7 @@ def _means_over_all(jobs: Workload, published: Machine) -> dict[str, xr.Variable
         "interarrival": "mean time between arrivals of all classes",
         "service": "mean run time of all classes",
     }
-    return {f"{kind}_mean_all": _variable(("source",), means[kind], texts[kind], "s") for kind in _KINDS}
+    return {f"{kind}_mean_all": variable(("source",), means[kind], texts[kind], "s") for kind in _KINDS}
 
 
 def _window(workload: Workload) -> dict[str, str]:
@@ -560,7 +557,3 @@ def _in_classes(workload: Workload, machine: Machine) -> NDArray[np.bool_]:
 
 def _labels(classes: Sequence[SizeClass]) -> list[str]:
     return [f"{c.low}-{c.high}" for c in classes]
-
-
-def _variable(dims: tuple[str, ...], values: object, long_name: str, units: str = "1") -> xr.Variable:
-    return xr.Variable(dims, values, {"long_name": long_name, "units": units})
