@@ -132,20 +132,21 @@ def read_schedules(case: Case) -> dict[str, CaseSchedule]:
 
 def _compare(case: Case, columns: list[str], given: dict[str, CaseSchedule], table: _Table) -> CaseVerdict:
     stored = read_schedules(case)
-    verdict = CaseVerdict(case, missing=sum(column not in given for column in columns))
     optional = {
         "processors": case.kind != "cluster",
         "earliest_time": any(schedule.earliest for schedule in stored.values()),
     }
     lacking = {name for name, matters in optional.items() if matters and name not in table.header}
-    verdict.unknown.extend(sorted(lacking))
-    passed = 0
-    for column in columns:
-        if column in given:
-            difference = _first_difference(case, column, stored[column], given[column], lacking)
-            passed += difference is None
-            verdict.differences.extend([difference] if difference else [])
-    return CaseVerdict(case, "", passed, verdict.missing, verdict.differences, verdict.unknown)
+    answered = [column for column in columns if column in given]
+    found = [_first_difference(case, each, stored[each], given[each], lacking) for each in answered]
+    differences = [each for each in found if each is not None]
+    return CaseVerdict(
+        case,
+        passed=len(answered) - len(differences),
+        missing=len(columns) - len(answered),
+        differences=differences,
+        unknown=sorted(lacking),
+    )
 
 
 def _first_difference(
