@@ -17,9 +17,9 @@ from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.wire import (
     NOTHING,
+    Codec,
     Direction,
     Form,
-    JsonCodec,
     Nothing,
     OfJob,
     OfJobs,
@@ -311,7 +311,7 @@ _WRITE_DECISION: Written = {
 }
 
 
-class Batsim4(JsonCodec):
+class Batsim4(Codec):
     """Codec of version 4."""
 
     name = NAME

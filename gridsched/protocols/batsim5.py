@@ -26,9 +26,9 @@ from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.wire import (
     NOTHING,
+    Codec,
     Direction,
     Form,
-    JsonCodec,
     Nothing,
     OfJob,
     OfJobs,
@@ -451,7 +451,7 @@ _WRITE_DECISION: Written = {
 }
 
 
-class Batsim5(JsonCodec):
+class Batsim5(Codec):
     """Codec of version 5; its messages end with a NUL byte, with or without which they are read."""
 
     name = NAME

@@ -9,8 +9,7 @@ Sources: docs/protocol.rst of Batsim 4 and 5, batprotocol.fbs (schema of version
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -217,42 +216,3 @@ class Decisions(Struct, frozen=True):
 
     now: float
     decisions: tuple[Decision, ...]
-
-
-class Codec(Protocol):
-    """One version of the protocol as JSON, for both sides."""
-
-    @property
-    def name(self) -> str:
-        """Name of the protocol, such as batsim-4."""
-
-    @property
-    def labels(self) -> str:
-        """Where labels of a job are in its event; for errors."""
-
-    def place(self, decision: Decision, field: str) -> tuple[str, str]:
-        """Name of a decision in the protocol, and where a field of it is in its event; for errors."""
-
-    def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
-        """Message of the simulator."""
-
-    def decode_events(self, message: bytes) -> Events:
-        """What a message of the simulator says.
-
-        Raises
-        ------
-        ProtocolError
-            If it breaks the protocol; the error names the field.
-        """
-
-    def encode_decisions(self, now: float, decisions: Sequence[Decision]) -> bytes:
-        """Message of the decision process."""
-
-    def decode_decisions(self, message: bytes) -> Decisions:
-        """What a message of the decision process says.
-
-        Raises
-        ------
-        ProtocolError
-            If it breaks the protocol; the error names the field.
-        """

@@ -186,42 +186,67 @@ class Direction:
         return found.now, tuple([self._read[type(each)](each.timestamp, each.says) for each in found.events])
 
 
-class JsonCodec:
-    """What the codecs of all versions do; see `gridsched.protocols.messages.Codec`."""
+class Codec:
+    """One version of the protocol as JSON, for both sides."""
 
     name: ClassVar[str]
+    """Name of the protocol, such as batsim-4."""
     content: ClassVar[str]
     """Field of an event with what it says."""
     places: ClassVar[Mapping[type, Mapping[str, str]]]
     """Names of fields of decisions that have others than here."""
     labels: ClassVar[str]
-    """Where `Labels` are in the event of a job."""
+    """Where labels of a job are in its event; for errors."""
     events: ClassVar[Direction]
     decisions: ClassVar[Direction]
     ending: ClassVar[bytes] = b""
     """Bytes after a message, with or without which it is read."""
 
     def place(self, decision: Decision, field: str) -> tuple[str, str]:
-        """Name of a decision, and where a field of it is, see `Codec`."""
+        """Name of a decision in the protocol, and where a field of it is in its event; for errors."""
         if isinstance(decision, Unsupported):
             return decision.name, self.content
         name, _ = self.decisions.written[type(decision)]
         return name, f"{self.content}.{self.places.get(type(decision), {}).get(field, field)}"
 
     def encode_events(self, now: float, events: Sequence[Event]) -> bytes:
-        """Message of the simulator, see `Codec`."""
+        """Message of the simulator.
+
+        Raises
+        ------
+        ProtocolError
+            If the protocol does not have an event.
+        """
         return self.events.encoded(self.name, now, events) + self.ending
 
     def decode_events(self, message: bytes) -> Events:
-        """What a message of the simulator says, see `Codec`."""
+        """What a message of the simulator says.
+
+        Raises
+        ------
+        ProtocolError
+            If it breaks the protocol; the error names the field.
+        """
         return Events(*self.events.decoded(self.name, message.removesuffix(self.ending)))
 
     def encode_decisions(self, now: float, decisions: Sequence[Decision]) -> bytes:
-        """Message of the decision process, see `Codec`."""
+        """Message of the decision process.
+
+        Raises
+        ------
+        ProtocolError
+            If the protocol does not have a decision.
+        """
         return self.decisions.encoded(self.name, now, decisions) + self.ending
 
     def decode_decisions(self, message: bytes) -> Decisions:
-        """What a message of the decision process says, see `Codec`."""
+        """What a message of the decision process says.
+
+        Raises
+        ------
+        ProtocolError
+            If it breaks the protocol; the error names the field.
+        """
         return Decisions(*self.decisions.decoded(self.name, message.removesuffix(self.ending)))
 
 

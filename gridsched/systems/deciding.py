@@ -22,7 +22,8 @@ from gridsched.protocols import batsim5
 from gridsched.protocols import messages as m
 from gridsched.protocols.batsim5 import Handshake
 from gridsched.protocols.hosts import write_hosts
-from gridsched.protocols.messages import Codec, Decision, Event, Events
+from gridsched.protocols.messages import Decision, Event, Events
+from gridsched.protocols.wire import Codec
 from gridsched.systems.base import Scheduler
 from gridsched.workloads.table import UNKNOWN
 

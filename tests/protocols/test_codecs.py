@@ -15,8 +15,9 @@ from gridsched.protocols import messages as m
 from gridsched.protocols.batsim4 import Batsim4
 from gridsched.protocols.batsim5 import Batsim5
 from gridsched.protocols.hosts import read_hosts, write_hosts
+from gridsched.protocols.wire import Codec
 
-CODECS: dict[str, m.Codec] = {"4": Batsim4(), "5": Batsim5()}
+CODECS: dict[str, Codec] = {"4": Batsim4(), "5": Batsim5()}
 TIME = st.floats(0, 1e9, allow_nan=False)
 TEXT = st.text(max_size=8)
 PLAIN = st.text("ab0 ", max_size=4)

@@ -23,7 +23,8 @@ from gridsched.protocols import messages as m
 from gridsched.protocols.batsim4 import Batsim4
 from gridsched.protocols.batsim5 import Batsim5
 from gridsched.protocols.hosts import read_hosts, write_hosts
-from gridsched.protocols.messages import Codec, Decision, Event
+from gridsched.protocols.messages import Decision, Event
+from gridsched.protocols.wire import Codec
 
 CODECS: dict[str, Codec] = {"4": Batsim4(), "5": Batsim5()}
 

@@ -20,7 +20,7 @@ from gridsched.protocols import batsim5, libraries, sockets
 from gridsched.protocols import messages as m
 from gridsched.protocols.batsim4 import Batsim4
 from gridsched.protocols.batsim5 import Batsim5, Handshake
-from gridsched.protocols.messages import Codec
+from gridsched.protocols.wire import Codec
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler, check_choices

@@ -24,7 +24,8 @@ from gridsched.errors import ConfigurationError, ProtocolError, ScheduleError
 from gridsched.platform import Cluster
 from gridsched.protocols import messages as m
 from gridsched.protocols.hosts import read_hosts, write_hosts
-from gridsched.protocols.messages import Codec, Decision, Event
+from gridsched.protocols.messages import Decision, Event
+from gridsched.protocols.wire import Codec
 from gridsched.results import Variable
 from gridsched.systems.custom.simulator import Simulator
 from gridsched.traces.batsim import Labels
