@@ -186,8 +186,7 @@ def table(
 def _names(run: xr.Dataset, indices: NDArray[Any]) -> NDArray[Any]:
     """Names of clusters by index, missing for -1."""
     names = np.array([*(str(name) for name in run["cluster"].to_numpy()), None], object)
-    found: NDArray[Any] = names[indices]
-    return found
+    return np.asarray(names[indices])
 
 
 def local_policies() -> pd.DataFrame:

@@ -368,8 +368,7 @@ def _own_window(run: xr.Dataset, job: Integers, cluster: Integers, end: Integers
     last = np.full(run.sizes["cluster"], -np.inf)
     np.minimum.at(first, cluster, run["submit_time"].to_numpy()[job].astype(np.float64))
     np.maximum.at(last, cluster, end.astype(np.float64))
-    window: Floats = last - first
-    return window
+    return np.asarray(last - first)
 
 
 def _summary(run: xr.Dataset, values: Mapping[str, Any]) -> xr.Dataset:

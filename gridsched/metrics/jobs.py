@@ -364,8 +364,7 @@ def _utilisation(run: xr.Dataset, window: tuple[float, float]) -> float:
 def seconds_within(run: xr.Dataset, window: tuple[float, float]) -> Floats:
     """Seconds of each segment of a run that lie between two times."""
     start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
-    within: Floats = np.clip(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0.0, None)
-    return within
+    return np.asarray(np.clip(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0.0, None))
 
 
 def _total_processors(run: xr.Dataset) -> int:

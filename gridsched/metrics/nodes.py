@@ -49,8 +49,7 @@ class ResourceUse(NamedTuple):
     def share(self, edges: Floats) -> Floats:
         """The part relative to the whole, of time averages between edges; NaN where there is nothing."""
         part, whole = (time_average(each, edges) for each in self)
-        share: Floats = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-9)
-        return share
+        return np.asarray(np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-9))
 
 
 def resource_use(run: xr.Dataset) -> dict[str, ResourceUse]:

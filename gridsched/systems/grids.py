@@ -156,10 +156,7 @@ class CountedGrid(Grid):
     def can_hold(self, m: int) -> NDArray[np.bool_]:
         """Whether a cluster can hold each job."""
         cluster = self.submission.clusters[m]
-        held: NDArray[np.bool_] = (
-            cluster.allocation(self.submission.workload.processors) <= cluster.processors
-        )
-        return held
+        return np.asarray(cluster.allocation(self.submission.workload.processors) <= cluster.processors)
 
     def make_room(self) -> None:
         """Give local queues more room."""

@@ -113,8 +113,7 @@ def outcomes_on_nodes(
     """
 
     def of_jobs(values: Any) -> Integers:
-        totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
-        return totals
+        return np.asarray(values.reshape(-1, requests).sum(axis=1).astype(np.int64))
 
     done = of_jobs(jobs["done"]) > 0
     # of who was killed and is lost, or still waits, there is work that was not done

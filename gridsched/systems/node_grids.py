@@ -105,8 +105,7 @@ class NodeGrid(Grid):
 
     def can_hold(self, m: int) -> NDArray[np.bool_]:
         """Whether a cluster can hold each job."""
-        held: NDArray[np.bool_] = self.local.fits[self.local.sites["kind"][m]] == 0
-        return held
+        return np.asarray(self.local.fits[self.local.sites["kind"][m]] == 0)
 
     def make_room(self) -> None:
         """Give the clusters the room that they asked for."""
@@ -128,8 +127,7 @@ class NodeGrid(Grid):
 
     def is_gone(self, jobs: Integers) -> NDArray[np.bool_]:
         """Whether jobs, by index, have left without an end of their own: given up, never eligible, lost."""
-        gone: NDArray[np.bool_] = self.local.lifecycles.jobs["fate"][jobs] != int(Fate.COMPLETED)
-        return gone
+        return np.asarray(self.local.lifecycles.jobs["fate"][jobs] != int(Fate.COMPLETED))
 
     def schedule(self, counters: Mapping[str, Any]) -> Schedule:
         """What has become of the jobs."""

@@ -99,8 +99,7 @@ def draw_deadlines(
     high = np.array([each.high for each in classes])[given]
     ratio = low + (high - low) * _stream(seed, _RATIOS).random(len(workload))
     longest = np.ceil(np.asarray(workload.run_time, np.float64) / slowest)
-    due: NDArray[np.int64] = workload.submit_time + np.ceil(longest * (1 + ratio)).astype(np.int64)
-    return due
+    return np.asarray(workload.submit_time + np.ceil(longest * (1 + ratio)).astype(np.int64))
 
 
 def draw_classes(jobs: int, classes: Sequence[ServiceClass], *, seed: int) -> NDArray[np.int64]:

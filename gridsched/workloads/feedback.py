@@ -64,8 +64,7 @@ class Sessions:
     @property
     def session(self) -> Integers:
         """Session of each batch, from 0."""
-        numbers: Integers = np.cumsum(self.opens) - 1
-        return numbers
+        return np.asarray(np.cumsum(self.opens) - 1)
 
 
 def sessions_of(workload: Workload, *, think_time: int = THINK_TIME) -> Sessions:
@@ -142,16 +141,14 @@ class Continuation:
 
     def probability(self, response: Integers) -> Floats:
         """Probability to go on after responses [s]."""
-        found: Floats = self.share[np.searchsorted(self.limit, response, side="right")]
-        return found
+        return np.asarray(self.share[np.searchsorted(self.limit, response, side="right")])
 
     def tolerated(self, level: Floats) -> Integers:
         """Smallest responses [s] at which the probability to go on is at most a level; -1 if it never is."""
         # shares fall from class to class
         classes = np.searchsorted(-self.share, -level, side="left")
         bounds = np.concatenate([[0], self.limit, [UNKNOWN]])
-        found: Integers = bounds[classes]
-        return found
+        return np.asarray(bounds[classes])
 
 
 LIMITS: Integers = 60 * 2 ** np.arange(12)

@@ -344,8 +344,7 @@ def _dependencies(workload: Workload, job: Integers, part: Integers) -> NDArray[
     made = by_job[rows].astype(DEPENDENCY)
     made["job"] = np.repeat(np.arange(len(job)), end - begin)
     made["on"] = _places(len(workload), job, part, by_job["on"][rows], part[made["job"]])
-    kept: NDArray[Any] = made[made["on"] >= 0]
-    return kept
+    return np.asarray(made[made["on"] >= 0])
 
 
 def _places(jobs: int, job: Integers, part: Integers, wanted: Integers, within: Integers) -> Integers:

@@ -553,8 +553,7 @@ class CalendarExtension(Extension):
 
     def _draws(self, jobs: int, replicate: int) -> NDArray[np.float64]:
         """Two numbers of each job: whether it asks for a reservation, and for when."""
-        found: NDArray[np.float64] = np.random.default_rng((self.drawn, replicate)).random((2, jobs))
-        return found
+        return np.asarray(np.random.default_rng((self.drawn, replicate)).random((2, jobs)))
 
     def summaries(self, run: xr.Dataset) -> Sequence[xr.Dataset]:
         """What is submitted, by run time and by users; delays of both, and how these differ by cluster."""

@@ -123,8 +123,7 @@ def adjacency(graph: Any, names: Sequence[str]) -> NDArray[np.bool_]:
             raise ConfigurationError(f"graph: cluster {name!r} is missing; add it as a vertex")
     for name, _ in nx.selfloop_edges(graph):
         raise ConfigurationError(f"graph: cluster {name!r} has an edge to itself; remove it")
-    matrix: NDArray[np.bool_] = nx.to_numpy_array(graph, nodelist=names, weight=None) > 0
-    return matrix
+    return np.asarray(nx.to_numpy_array(graph, nodelist=names, weight=None) > 0)
 
 
 def _there_are(names: Sequence[str]) -> str:

@@ -104,5 +104,4 @@ def run_on_nodes(
 def _taken_for(policy: LocalPolicy, jobs: RecordArray) -> Integers:
     """What the policy takes for run times before it knows more."""
     taken: dict[str, Integers] = {"double": 2 * jobs["given"], "actual": np.maximum(jobs["work"], 1)}
-    guess: Integers = taken.get(policy.prediction, jobs["given"])
-    return guess
+    return np.asarray(taken.get(policy.prediction, jobs["given"]))
