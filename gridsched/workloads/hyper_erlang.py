@@ -67,16 +67,9 @@ class HyperErlang(Moments):
 
     def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability density at `x`; same shape as `x`."""
-        values = np.asarray(x, np.float64)
-        mixture = self.p * self._erlang_pdf(values, self.rate_1)
-        mixture += (1 - self.p) * self._erlang_pdf(values, self.rate_2)
-        return np.where(values < 0, 0.0, mixture)
-
-    def _erlang_pdf(self, x: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-        """Density of one path, computed by logarithms so that high orders do not overflow."""
-        scaled = rate * np.maximum(x, 0)
-        logarithm = scipy.special.xlogy(self.order - 1, scaled) - scaled - scipy.special.gammaln(self.order)
-        return np.asarray(rate * np.exp(logarithm), np.float64)
+        paths = (scipy.stats.gamma(self.order, scale=1 / rate) for rate in (self.rate_1, self.rate_2))
+        first, second = (path.pdf(x) for path in paths)
+        return np.asarray(self.p * first + (1 - self.p) * second, np.float64)
 
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability of a value up to `x`; same shape as `x`."""
