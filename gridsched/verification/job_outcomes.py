@@ -56,10 +56,7 @@ def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
 
 def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Users give up when they said, and only while they wait."""
-    if "gives_up_time" not in v:
-        yield from report_jobs(v, np.flatnonzero(v["fate"] == _GAVE_UP), "gave up, but was never to")
-        return
-    gives_up = v["gives_up_time"]
+    gives_up = v.get("gives_up_time", np.full(len(v["fate"]), -1))
     late = (gives_up >= 0) & (v["start_time"] >= np.maximum(gives_up, v["submit_time"]))
     yield from report_jobs(v, np.flatnonzero(late), "starts after its user gave up")
     yield from report_jobs(
@@ -69,12 +66,10 @@ def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
 
 def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Nobody starts before what it waits for."""
-    if "dependency_job" not in v:
-        yield from report_jobs(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), "waits for nobody")
-        return
-    job, on, kind = v["dependency_job"], v["dependency_on"], v["dependency_kind"]
+    columns = ("job", "on", "kind", "delay")
+    job, on, kind, delay = (v.get(f"dependency_{name}", np.empty(0, np.int64)) for name in columns)
     ran = v["start_time"][on] >= 0
-    since = np.where(kind == _AFTER, v["start_time"][on], _noticed(v)[on]) + v["dependency_delay"]
+    since = np.where(kind == _AFTER, v["start_time"][on], _noticed(v)[on]) + delay
     started = v["start_time"][job] >= 0
     early = started & ran & (v["start_time"][job] < since)
     yield from report_jobs(v, job[early], "starts before a job that it waits for")
