@@ -62,6 +62,16 @@ def pop(heap: Any, size: int) -> int:
 
 
 @inline
+def is_sorted(heap: Any, size: int) -> bool:
+    """Whether the entries stand in the order in which they would come out."""
+    for k in range(1, size):
+        before, after = heap[k - 1]["key"], heap[k]["key"]
+        if after < before or (after == before and heap[k]["job"] < heap[k - 1]["job"]):
+            return False
+    return True
+
+
+@inline
 def without(heap: Any, size: int, job: int) -> int:
     """Take the entry of a job out, wherever it is; return the new size."""
     kept = 0

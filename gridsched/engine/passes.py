@@ -184,9 +184,11 @@ def _plan_again(a: Any, now: int, options: Any, score: Any) -> None:
     size = list_candidates(a, state["placed"], now, options, score)
     if state["broken"]:
         resources.forget_plans(a, now)
-    while size > 0:
-        j = resources.job_of(a, a.candidates[0]["job"])
-        size = heap.pop(a.candidates, size)
+    in_order = heap.is_sorted(a.candidates, size)
+    for k in range(size):
+        j = resources.job_of(a, a.candidates[k if in_order else 0]["job"])
+        if not in_order:
+            heap.pop(a.candidates, size - k)
         if not state["broken"] and resources.is_planned(a, j):
             resources.move_forward(a, j, now, options)
         elif resources.within_limits(a, j):
