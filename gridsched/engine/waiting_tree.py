@@ -67,7 +67,8 @@ def _no_jobs(nodes: int) -> Any:
 
 def allocate_classes(processors: Any, jobs_in_order: Any) -> Waiting:
     """Size classes without waiting jobs, for jobs of these processors in an order of all of them."""
-    class_of_job = np.frexp(processors)[1].astype(np.uint8)  # processors < 2**class, and at least half of it
+    # processors < 2**class, and at least half of it: `np.frexp` with less to do
+    class_of_job = (processors.astype(np.float64).view(np.int64) >> 52) - 1022
     numbers = np.bincount(class_of_job)
     used = np.flatnonzero(numbers)
     classes = np.zeros(len(used), CLASS)
@@ -187,8 +188,13 @@ def leave(w: Waiting, j: int) -> None:
 def _search_class(w: Waiting, size_class: int, narrow: int, wide: int, window: int) -> None:
     """Find the first job of a class that fits, as in `next_fit`."""
     own = w.classes[unchecked(size_class)]
+    own["found"] = NOWHERE
+    root = w.nodes[unchecked(own["base"] + 1)]
+    if root["processors"] > narrow and (root["processors"] > wide or root["estimate"] > window):
+        return  # as in most searches: before the tree is set up for a walk
     position = next_fit(w.nodes[own["base"] : own["base"] + own["length"]], 0, narrow, wide, window)
-    own["found"] = int(w.ranks[own["first"] + position]) if position >= 0 else NOWHERE
+    if position >= 0:
+        own["found"] = int(w.ranks[unchecked(own["first"] + position)])
 
 
 @inline
