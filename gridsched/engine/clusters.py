@@ -27,6 +27,7 @@ from gridsched.engine import (
     cluster_state,
     conservative_plan,
     counted,
+    due_times,
     first_come,
     heap,
     line,
@@ -122,7 +123,7 @@ class GridArrays(NamedTuple):
     cluster: Any  # int64[n], where a job was or will be sent; negative see `UNDECIDED`
     entry: Any  # int64[n], its number in the order of entry
     dirty: Any  # bool[m], clusters that need a scheduling pass
-    due: Any  # int64[m], time of the next event of each cluster; now if a job enters it
+    due: Any  # time of the next event of each cluster, now if a job enters it; see `due_times`
     clock: Any  # CLOCK[1]
     state: Any  # cluster_state.STATE[m + 1, 1], see `LocalArrays`
 
@@ -191,7 +192,7 @@ def allocate(
         cluster=np.full(number, UNDECIDED, np.int64),
         entry=np.full(number, -1, np.int64),
         dirty=np.zeros(len(clusters), np.bool_),
-        due=np.full(len(clusters), FOREVER, np.int64),
+        due=due_times.allocate(np.full(len(clusters), FOREVER)),
         clock=np.zeros(1, CLOCK),
         state=state,
     )
@@ -398,7 +399,7 @@ def enter(g: GridArrays, local: LocalArrays, j: int, m: int, now: int, options: 
     clock["entered"] += 1
     g.entry[j] = e
     g.dirty[m] = True
-    g.due[m] = now
+    due_times.put(g.due, m, now)
     _describe(g, local.jobs[0], e, j, m)
     if options.predictions == PLAN:
         _plan_entry(g, local, e, m, now, options, score)
@@ -426,7 +427,7 @@ def withdraw(g: GridArrays, local: LocalArrays, j: int, m: int, now: int) -> Non
     e = g.entry[j]
     _forget_predictions(local, m)
     g.dirty[m] = True
-    g.due[m] = now
+    due_times.put(g.due, m, now)
     if g.clusters[m]["first_come"]:
         first_come.withdraw(by_reference(_first_come(local, m)), e)
     else:
@@ -460,7 +461,7 @@ def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any
     local.plans.state[m, 0]["processors"] = processors
     g.clusters[m]["processors"] = processors
     g.dirty[m] = True
-    g.due[m] = now
+    due_times.put(g.due, m, now)
 
 
 # --- what happens on a cluster --------------------------------------------------------------------
@@ -549,21 +550,6 @@ def _at(g: GridArrays, local: LocalArrays, m: int, place: int) -> int:
 
 
 @inline
-def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
-    """How many waiting jobs are planned to start now; 0 if the plan is out of date."""
-    state = local.plans.state[m, 0]
-    if not state["valid"]:
-        return 0
-    count = 0
-    k, end = _places(g, local, m)
-    while k < end and _at(g, local, m, k) < state["unplaced"]:
-        e = _at(g, local, m, k)
-        count += int(e >= 0 and local.planned[e] == now)
-        k += 1
-    return count
-
-
-@inline
 def _soonest(g: GridArrays, local: LocalArrays, m: int) -> int:
     """Earliest planned start of the waiting jobs that have a place."""
     soonest = FOREVER
@@ -573,6 +559,28 @@ def _soonest(g: GridArrays, local: LocalArrays, m: int) -> int:
             soonest = min(soonest, local.planned[_at(g, local, m, k)])
         k += 1
     return soonest
+
+
+@inline
+def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
+    """How many waiting jobs are planned to start now; 0 if the plan is out of date.
+
+    Passes are many, so that the jobs are only counted if some may be.
+    """
+    state = local.plans.state[m, 0]
+    if not state["valid"]:
+        return 0
+    if state["soonest"] < now:
+        state["soonest"] = _soonest(g, local, m)
+    if state["soonest"] > now:
+        return 0
+    count = 0
+    k, end = _places(g, local, m)
+    while k < end and _at(g, local, m, k) < state["unplaced"]:
+        e = _at(g, local, m, k)
+        count += int(e >= 0 and local.planned[e] == now)
+        k += 1
+    return count
 
 
 @inline
@@ -908,24 +916,13 @@ def load(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> f
 # --- events ---------------------------------------------------------------------------------------
 
 
-@inline
-def _next_due(g: GridArrays, m: int, now: int) -> int:
-    """First cluster from m on that has an event now; the number of clusters if there is none.
-
-    The loops over clusters are kept out of the loop over instants because what they seldom do is long.
-    """
-    while m < len(g.clusters) and g.due[m] != now:
-        m += 1
-    return m
-
-
 @noinline
 def finish_due(g: GridArrays, local: LocalArrays, now: int, options: Any) -> None:
     """Completions and corrections that are due on any cluster."""
-    m = _next_due(g, 0, now)
+    m = due_times.next_at(g.due, 0, now)
     while m < len(g.clusters):
         _finish_events(g, local, m, now, options)
-        m = _next_due(g, m + 1, now)
+        m = due_times.next_at(g.due, m + 1, now)
 
 
 @noinline
@@ -934,16 +931,16 @@ def pass_on(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, s
     if g.dirty[m]:
         g.dirty[m] = False
         _pass(g, local, m, now, options, score)
-    g.due[m] = cluster_state.next_local_event(by_reference(_cluster(local, m)))
+    due_times.put(g.due, m, cluster_state.next_local_event(by_reference(_cluster(local, m))))
 
 
 @noinline
 def pass_where_due(g: GridArrays, local: LocalArrays, now: int, options: Any, score: Any) -> None:
     """Scheduling passes of the clusters where something changed."""
-    m = _next_due(g, 0, now)
+    m = due_times.next_at(g.due, 0, now)
     while m < len(g.clusters):
         pass_on(g, local, m, now, options, score)
-        m = _next_due(g, m + 1, now)
+        m = due_times.next_at(g.due, m + 1, now)
 
 
 @inline
@@ -962,10 +959,7 @@ def start_seen(g: GridArrays, local: LocalArrays, m: int, k: int, now: int) -> i
 @inline
 def first_due(g: GridArrays, local: Any = None) -> int:
     """Time of the next event on any cluster."""
-    now = FOREVER
-    for m in range(len(g.clusters)):
-        now = min(now, g.due[m])
-    return now
+    return due_times.first(g.due)
 
 
 # --- who enters -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import bundles, heap, job_lifecycle
+from gridsched.engine import bundles, due_times, heap, job_lifecycle
 from gridsched.engine.checkpoints import with_checkpoints
 from gridsched.engine.cluster_state import STATE as CLUSTER_STATE
 from gridsched.engine.clusters import CLOCK as GRID_CLOCK
@@ -228,7 +228,7 @@ def grid_of(local: NodeClusters, requests: Any, home: Any, clusters: Any) -> Gri
         cluster=np.full(number, UNDECIDED, np.int64),
         entry=np.full(number, -1, np.int64),
         dirty=np.zeros(len(clusters), np.bool_),
-        due=due,
+        due=due_times.allocate(due),
         clock=np.zeros(1, GRID_CLOCK),
         state=np.zeros((1, 1), CLUSTER_STATE),
     )
@@ -394,7 +394,7 @@ def note_change(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
     """Let a cluster have a scheduling pass if something changed there."""
     if local.real.state[m, 0]["changed"]:
         g.dirty[m] = True
-        g.due[m] = now
+        due_times.put(g.due, m, now)
 
 
 @noinline
@@ -712,7 +712,7 @@ def let_rest(g: GridArrays, local: NodeClusters, m: int) -> None:
     local.real.state[m, 0]["planned"] = FOREVER
     local.real.state[m, 0]["changed"] = False
     g.dirty[m] = False
-    g.due[m] = _next_node_event(local, m)
+    due_times.put(g.due, m, _next_node_event(local, m))
 
 
 @noinline
@@ -729,14 +729,14 @@ def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, 
         local.clock[0]["before"] = local.clock[0]["known"]
         local.clock[0]["known"] = local.real.store[0]["executions"]
     g.dirty[m] = False
-    g.due[m] = min(state["planned"], _next_node_event(local, m))
+    due_times.put(g.due, m, min(state["planned"], _next_node_event(local, m)))
 
 
 @noinline
 def pass_where_due(g: GridArrays, local: NodeClusters, now: int, options: Any, score: Any) -> None:
     """Scheduling passes of the clusters where something changed."""
     for m in range(len(g.clusters)):
-        if g.due[m] <= now:
+        if due_times.of(g.due, m) <= now:
             pass_on(g, local, m, now, options, score)
 
 
@@ -758,10 +758,7 @@ def first_due(g: GridArrays, local: NodeClusters) -> int:
     if not more_arrive(g, local):
         return FOREVER
     anywhere = by_reference(cluster_of(local, 0, 0))
-    now = min(queue.next_end(anywhere), queue.next_expected_end(anywhere))
-    for m in range(len(g.clusters)):
-        now = min(now, g.due[m])
-    return now
+    return min(queue.next_end(anywhere), queue.next_expected_end(anywhere), due_times.first(g.due))
 
 
 # --- who enters and who leaves --------------------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, job_lifecycle
+from gridsched.engine import due_times, heap, job_lifecycle
 from gridsched.engine import node_clusters as grid
 from gridsched.engine.bundles import column
 from gridsched.engine.clusters import GridArrays, GridOptions, allocation
@@ -303,7 +303,7 @@ def _next_instant(a: Simulated) -> int:
 def _let_all_rest(a: Simulated, now: int) -> None:
     """What passes of the local policies are where no job has been sent."""
     for m in range(len(a.g.clusters)):
-        if a.g.due[m] <= now:
+        if due_times.of(a.g.due, m) <= now:
             grid.let_rest(a.g, a.local, m)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gridsched.engine import grid
+from gridsched.engine import due_times, grid
 from gridsched.engine.clusters import NOWHERE, GridArrays
 from gridsched.engine.grid import Local
 from gridsched.engine.jit import inline, jit, noinline
@@ -123,7 +123,7 @@ def _pass_everywhere(
                 _withdraw_others(g, jobs, local, m, now, options)
         for m in range(len(g.clusters)):
             again |= g.dirty[m]
-            if g.due[m] == now and not g.dirty[m]:
+            if due_times.of(g.due, m) == now and not g.dirty[m]:
                 grid.pass_on(g, local, m, now, options, score)
 
 
