@@ -205,14 +205,18 @@ def in_blocks(
 ) -> xr.Dataset:
     """Number and means of the jobs of each group in blocks; weights of jobs, by group, are 1 by default."""
     number = int(block.max(initial=0)) + 1
+    ones = np.ones(len(block))
+    # looked up once for all values
+    places = {group: (block[own], (weights or {}).get(group, ones)[own]) for group, own in members.items()}
     variables: dict[str, Any] = {}
     for name, of_jobs in values.items():
         counts, means = [], []
         for group, own in members.items():
-            known = own[~np.isnan(of_jobs[own])]
-            weight = (weights or {}).get(group, np.ones(len(block)))[known]
-            count = np.bincount(block[known], weight, number)
-            total = np.bincount(block[known], of_jobs[known] * weight, number)
+            mine = of_jobs[own]
+            known = ~np.isnan(mine)
+            place, weight = (each[known] for each in places[group])
+            count = np.bincount(place, weight, number)
+            total = np.bincount(place, mine[known] * weight, number)
             counts.append(count)
             means.append(np.divide(total, count, out=np.full(number, np.nan), where=count > 0))
         variables[f"{name}_mean"] = (("group", "replicate"), np.array(means))

@@ -433,14 +433,13 @@ class JSchedulerStudy(SchedulerStudy):
     def _simulated(
         self, run: Run, scheduler: Written, stream: Task, workloads: Mapping[str, Task], seed: int
     ) -> Task:
-        """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
+        """Simulation of one run: it takes longer the more clusters a job asks."""
         parameters = _parameters_of(scheduler, run[1])
         measured = self._measured(run, parameters, stream)
         scenario = self.scenario(run[0])
         slow = (
-            (20 if parameters["predictions"] == "exact" else 1)
-            * (10 if run[2] == "retrained" else 1)
-            * (1 if scenario.failures is None else 10)
+            (40 if run[2] == "retrained" else 1)
+            * (1 if scenario.failures is None else 200 if parameters["predictions"] == "exact" else 10)
             # centres that are offered several times what they can do have queues of thousands of jobs
             * (30 if scenario.factor == "multiply" else 1)
         )
