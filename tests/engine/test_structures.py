@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine import heap, jit, overrun, profile, rings, running, waiting_tree
+from gridsched.engine import due_times, heap, jit, overrun, profile, rings, running, waiting_tree
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP, Overrun
 from tests.oracles.orders import corrected
 
@@ -46,6 +46,27 @@ def test_what_is_taken_out_of_a_heap_leaves_the_others_in_order(keys: list[int],
         size = heap.pop(room, size)
     assert out == sorted((key, j) for j, key in enumerate(keys) if j != job)
     assert heap.first_time(room, 0) == FOREVER
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=20),
+    st.lists(st.tuples(st.integers(0, 19), st.integers(0, 3)), max_size=20),
+)
+@settings(deadline=None)
+def test_clusters_that_are_due_first_are_found_in_order(
+    times: list[int], changes: list[tuple[int, int]]
+) -> None:
+    due = due_times.allocate(times)
+    for place, time in changes:
+        times[place % len(times)] = time
+        due_times.put(due, place % len(times), time)
+    assert [due_times.of(due, m) for m in range(len(times))] == times
+    now = due_times.first(due)
+    assert now == min(times)
+    found = [due_times.next_at(due, 0, now)]
+    while found[-1] < len(times):
+        found.append(due_times.next_at(due, found[-1] + 1, now))
+    assert found[:-1] == [m for m, time in enumerate(times) if time == now]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=20))
