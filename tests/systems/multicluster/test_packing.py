@@ -119,22 +119,27 @@ def packing_performance(
     return found
 
 
-@given(schedules(), st.integers(1, 20), st.randoms(use_true_random=False))
+@given(schedules(), st.integers(1, 40), st.sampled_from([1, 2**26]), st.randoms(use_true_random=False))
 def test_many_schedules_together_equal_the_oracle(
-    schedule: tuple[list[PackedJob], list[int], list[set[int]], list[int], int], count: int, random: Random
+    schedule: tuple[list[PackedJob], list[int], list[set[int]], list[int], int],
+    count: int,
+    second: int,
+    random: Random,
 ) -> None:
+    """Also where times do not fit in 32 bits."""
     jobs, order, resources, base, now = schedule
+    longer = [PackedJob(job.duration * second, job.deadline * second, job.processors) for job in jobs]
     codings, expected = [], []
     for _ in range(count):
         random.shuffle(order)
         shift = random.randrange(len(base))
         moved = [{(resource + shift) % len(base) for resource in own} for own in resources]
-        coding, records, durations, free = arrays(jobs, order, moved, base)
-        begin = naive_packing.place(order, moved, durations.tolist(), base, now)
+        coding, records, _, free = arrays(longer, order, moved, [each * second for each in base])
+        begin = naive_packing.place(order, moved, [job.duration for job in jobs], base, now)
         found = naive_packing.metrics(begin, moved, jobs, base, now, "holes")
         codings.append(coding)
-        expected.append(naive_packing.performance(found, (3, 1, 4)))
-    assert packing_performance(codings, records, free, now, Weights()).tolist() == expected
+        expected.append(naive_packing.performance(found, (3, 1, 4)) * second)
+    assert packing_performance(codings, records, free, now * second, Weights()).tolist() == expected
 
 
 @given(st.integers(1, 2**64 - 1))

@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from gridsched.engine.jit import inline, jit, noinline, unchecked
+from gridsched.engine.jit import as_int64, inline, jit, noinline, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER
 
@@ -160,76 +160,82 @@ def combine(goal: Goal, makespan: int, idle: int, over_deadline: int) -> float:
 
 # --- many schedules of the same jobs --------------------------------------------------------------
 
-LANES = 8
+LANES = 16
 """Schedules that are looked at together: what one vector register of a present-day processor holds."""
+
+PART = 32
+"""Resources in one word of a set here, and bits of a time: as numbers of 32 bits, twice as many fit."""
 
 
 class Lanes(NamedTuple):
     """Room to place the jobs of `LANES` schedules in their orders; on the last axis these.
 
-    Before the first job and behind the last one is one without resources.
+    Times are seconds from now on, except for deadlines. Before the first job and behind the last one is one
+    without resources.
     """
 
-    free: Any  # int64[m, lanes], when each resource is left
-    held: Any  # uint64[n + 2, w, lanes], resources of each job
-    duration: Any  # int64[n + 1, lanes]
+    free: Any  # int32[m, lanes], when each resource is left
+    held: Any  # uint32[n + 2, parts, lanes], resources of each job
+    duration: Any  # int32[n + 1, lanes]
     deadline: Any  # int64[n + 1, lanes]
-    last: Any  # int64[lanes], end of all jobs
+    last: Any  # int32[lanes], end of all jobs
     late: Any  # int64[lanes], time over deadlines
+    left: Any  # int64[m], when each resource is left by the jobs of one schedule
 
 
 @jit
 def lanes_for(jobs: int, resources: int) -> Lanes:
     """Room for schedules of so many jobs on so many resources."""
     return Lanes(
-        np.zeros((resources, LANES), np.int64),
-        np.zeros((jobs + 2, words(resources), LANES), np.uint64),
-        np.zeros((jobs + 1, LANES), np.int64),
+        np.zeros((resources, LANES), np.int32),
+        np.zeros((jobs + 2, -(-resources // PART), LANES), np.uint32),
+        np.zeros((jobs + 1, LANES), np.int32),
         np.full((jobs + 1, LANES), FOREVER, np.int64),
+        np.zeros(LANES, np.int32),
         np.zeros(LANES, np.int64),
-        np.zeros(LANES, np.int64),
+        np.zeros(resources, np.int64),
     )
 
 
 def place_in_lanes(room: Lanes, now: int) -> None:
-    """Place all jobs in each lane, none before now."""
+    """Place all jobs in each lane."""
     place = np.arange(len(room.free))
-    inside = (room.held[:, place // WORD] >> (place % WORD).astype(np.uint64)[:, np.newaxis]) & ONE != NOTHING
+    shift = (place % PART).astype(np.uint32)[:, np.newaxis]
+    inside = (room.held[:, place // PART] >> shift) & np.uint32(1) != 0
     for held, duration, deadline in zip(inside[1:], room.duration, room.deadline, strict=True):
-        end = np.where(held, room.free, now).max(axis=0, initial=now) + duration
+        end = np.where(held, room.free, 0).max(axis=0, initial=0) + duration
         room.free[:] = np.where(held, end, room.free)
         room.last[:] = np.maximum(room.last, end)
-        room.late[:] += np.maximum(end - deadline, 0)
+        room.late[:] += np.maximum(end - (deadline - now), 0)
 
 
 class _Rows:
     """Compiled code for the rows of an array of `LANES` numbers each."""
 
-    vector = ir.VectorType(ir.IntType(64), LANES)
-
     def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
         self._builder = builder
         array = cgutils.create_struct_proxy(array_type)(context, builder, value=array)
         self.count = builder.extract_value(array.shape, 0)
+        self.vector = ir.VectorType(ir.IntType(array_type.dtype.bitwidth), LANES)
         self._data = builder.bitcast(array.data, ir.PointerType(self.vector))
 
     def __getitem__(self, index: Any) -> Any:
-        return self._builder.load(cgutils.gep(self._builder, self._data, index), align=8)
+        return self._builder.load(cgutils.gep(self._builder, self._data, index), align=4)
 
     def __setitem__(self, index: Any, values: Any) -> None:
-        self._builder.store(values, cgutils.gep(self._builder, self._data, index), align=8)
+        self._builder.store(values, cgutils.gep(self._builder, self._data, index), align=4)
 
 
 def _repeated(builder: Any, number: Any) -> Any:
     """A row of equal numbers."""
-    row = ir.Constant(_Rows.vector, ir.Undefined)
+    row = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
     first = builder.insert_element(row, number, ir.IntType(32)(0))
     return builder.shuffle_vector(first, row, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
 
 
-def _smaller(builder: Any, one: Any, other: Any) -> Any:
-    """The smaller of two numbers."""
-    return builder.select(builder.icmp_signed("<", one, other), one, other)
+def _larger(builder: Any, one: Any, other: Any) -> Any:
+    """The larger of two numbers, or of each two in rows."""
+    return builder.select(builder.icmp_signed(">", one, other), one, other)
 
 
 @intrinsic
@@ -247,36 +253,35 @@ def _place_in_lanes(
         rows = [_Rows(context, builder, *each) for each in zip(signature.args, arrays, strict=False)]
         free, held, duration, deadline, last, late = rows
         number, zero = free.count.type, free.count.type(0)
-        words = builder.udiv(builder.add(free.count, number(WORD - 1)), number(WORD))
-        nothing, least = ir.Constant(_Rows.vector, None), _repeated(builder, now)
-        end, best, bit = (cgutils.alloca_once_value(builder, least) for _ in range(3))
+        parts = builder.udiv(builder.add(free.count, number(PART - 1)), number(PART))
+        nothing, present = ir.Constant(free.vector, None), _repeated(builder, now)
+        end, best, bit = (cgutils.alloca_once_value(builder, nothing) for _ in range(3))
 
-        def larger(one: Any, other: Any) -> Any:
-            return builder.select(builder.icmp_signed(">", one, other), one, other)
-
-        def inside(word: Any, one: Any, other: Any) -> Any:
-            held = builder.icmp_unsigned("!=", builder.and_(word, builder.load(bit)), nothing)
-            return builder.select(held, one, other)
+        def if_inside(part: Any, time: Any) -> Any:
+            held = builder.icmp_unsigned("!=", builder.and_(part, builder.load(bit)), nothing)
+            return builder.select(held, time, nothing)
 
         with cgutils.for_range(builder, duration.count) as jobs:
-            builder.store(least, best)
-            with cgutils.for_range(builder, words) as sets:
-                first = builder.mul(sets.index, number(WORD))
-                behind = _smaller(builder, builder.add(first, number(WORD)), free.count)
-                before = builder.add(builder.mul(jobs.index, words), sets.index)
-                left, taken = held[before], held[builder.add(before, words)]
-                builder.store(_repeated(builder, ir.IntType(64)(1)), bit)
+            builder.store(nothing, best)
+            with cgutils.for_range(builder, parts) as sets:
+                first = builder.mul(sets.index, number(PART))
+                full = builder.add(first, number(PART))
+                behind = builder.select(builder.icmp_signed("<", full, free.count), full, free.count)
+                before = builder.add(builder.mul(jobs.index, parts), sets.index)
+                left, taken = held[before], held[builder.add(before, parts)]
+                builder.store(_repeated(builder, ir.IntType(PART)(1)), bit)
                 with cgutils.for_range_slice(builder, first, behind, number(1), number) as (resource, _):
                     # what is held is left later than before; so no part of a row is written alone, which
                     # would delay reading it again
-                    time = larger(inside(left, builder.load(end), least), free[resource])
+                    time = _larger(builder, if_inside(left, builder.load(end)), free[resource])
                     free[resource] = time
-                    builder.store(larger(inside(taken, time, least), builder.load(best)), best)
+                    builder.store(_larger(builder, if_inside(taken, time), builder.load(best)), best)
                     builder.store(builder.add(builder.load(bit), builder.load(bit)), bit)
             builder.store(builder.add(builder.load(best), duration[jobs.index]), end)
-            last[zero] = larger(builder.load(end), last[zero])
-            over = builder.sub(builder.load(end), deadline[jobs.index])
-            late[zero] = builder.add(late[zero], larger(over, nothing))
+            last[zero] = _larger(builder, builder.load(end), last[zero])
+            time = builder.add(builder.sext(builder.load(end), late.vector), present)
+            over = builder.sub(time, deadline[jobs.index])
+            late[zero] = builder.add(late[zero], _larger(builder, over, ir.Constant(late.vector, None)))
         return context.get_dummy_value()
 
     return signature, generate
@@ -291,19 +296,26 @@ def _compiled_place_in_lanes(room: Any, now: Any) -> Any:
 
 
 @inline
-def _fill_lane(
-    room: Lanes, lane: Any, order: Any, masks: Any, i: Any, jobs: Any, base: Any, now: int
-) -> None:
+def _fill_lane(room: Lanes, lane: Any, order: Any, parts: Any, i: Any, jobs: Any) -> None:
     """Get a lane ready to place the jobs of schedule i."""
-    room.last[lane], room.late[lane] = now, 0
-    for r in range(len(base)):
-        room.free[unchecked(r), lane] = base[unchecked(r)]
     for k in range(order.shape[1]):
         job = unchecked(order[i, unchecked(k)])
         room.duration[unchecked(k), lane] = jobs[job]["duration"]
         room.deadline[unchecked(k), lane] = jobs[job]["deadline"]
-        for w in range(masks.shape[2]):
-            room.held[unchecked(k + 1), unchecked(w), lane] = masks[i, job, unchecked(w)]
+        for part in range(room.held.shape[1]):
+            room.held[unchecked(k + 1), unchecked(part), lane] = parts[i, job, unchecked(part)]
+
+
+@inline
+def _place_one(order: Any, masks: Any, jobs: Any, now: int, free: Any) -> tuple[int, int]:
+    """Place the jobs of one schedule, which may end at any time; return the last end, and what is late."""
+    last, late = now, 0
+    for k in range(len(order)):
+        job = order[k]
+        end = _run(masks, job, free, now, jobs[job]["duration"]) + jobs[job]["duration"]
+        last = max(last, end)
+        late += max(end - jobs[job]["deadline"], 0)
+    return last, late
 
 
 @noinline
@@ -331,19 +343,32 @@ def evaluate(
     room : Lanes
         Room to work in.
     """
-    work = 0
+    parts = masks.view(np.uint32)
+    work, latest = 0, 0
+    for r in range(len(base)):
+        latest = max(latest, base[r] - now)
     for job in range(len(jobs)):
         work += jobs[job]["duration"] * jobs[job]["processors"]
+        latest += jobs[job]["duration"]
+    fits = latest < 2 ** (PART - 1)
     for begin in range(first, len(found), LANES):
-        for lane in range(LANES):
-            # what is behind the last schedule is that one once more
-            i = min(begin + lane, len(found) - 1)
-            _fill_lane(room, unchecked(lane), order, masks, unchecked(i), jobs, base, now)
-        place_in_lanes(room, now)
-        for lane in range(min(LANES, len(found) - begin)):
-            last = room.last[lane]
-            idle = _idle(base, room.free[:, lane], last, goal.to_makespan) - work
-            found[begin + lane] = combine(goal, last - now, idle, room.late[lane])
+        count = min(LANES, len(found) - begin)
+        room.last[:], room.late[:] = 0, 0
+        if fits:
+            for r in range(len(base)):
+                room.free[unchecked(r)] = base[unchecked(r)] - now
+            for lane in range(count):
+                _fill_lane(room, unchecked(lane), order, parts, unchecked(begin + lane), jobs)
+            place_in_lanes(room, now)
+        for lane in range(count):
+            last, late = now + as_int64(room.last[lane]), room.late[lane]
+            for r in range(len(base)):
+                left = now + as_int64(room.free[unchecked(r), lane])
+                room.left[unchecked(r)] = left if fits else base[unchecked(r)]
+            if not fits:
+                last, late = _place_one(order[begin + lane], masks[begin + lane], jobs, now, room.left)
+            idle = _idle(base, room.left, last, goal.to_makespan) - work
+            found[begin + lane] = combine(goal, last - now, idle, late)
 
 
 @jit
