@@ -102,7 +102,8 @@ def measured(
     members = _members(run, how, groups or {})
     values = metrics.job_metrics(run, since="eligible" if users else "submit")
     whole = _of_jobs(values, members, how)
-    summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further]]
+    # to combine with what is empty takes as long as with anything else
+    summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further] if part]
     for part in summaries:
         whole = whole.combine_first(part)
     labels = list(
@@ -112,7 +113,7 @@ def measured(
     block = block_of(members[ALL], how.blocks, len(run["submit_time"])) if how.blocks else None
     own = function_at(how.further)(run, values, members, block) if how.further else xr.Dataset()
     if block is None:
-        return whole.combine_first(own).reindex(group=labels)
+        return (whole.combine_first(own) if own else whole).reindex(group=labels)
     blocks = in_blocks(values, members, block).merge(own)
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
     whole = xr.merge([blocks, once], join="outer", compat="no_conflicts")
