@@ -7,6 +7,7 @@ given, `grow` makes them longer in one place; kernels know nothing of either.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ def column(dtype: Any, *dimensions: str, fill: Any = 0) -> Any:
     return Column(np.dtype(dtype), dimensions, fill)
 
 
+@cache
 def _columns(kind: type[Bundle]) -> dict[str, Column]:
     """The declared fields of a bundle."""
     defaults: dict[str, Any] = kind._field_defaults  # type: ignore[attr-defined] # of every named tuple

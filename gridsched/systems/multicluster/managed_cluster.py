@@ -146,7 +146,7 @@ class ManagedCluster(ABC):
         self.words = packing.words(widest)
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
-        self._plan = self._running = self._unplaced(NOBODY)
+        self._plan = self._running = self._nobody = self._unplaced(NOBODY)
         self.metrics = (0, 0, 0)
         """Makespan, idle time and over-deadline of the jobs that have not started, seconds."""
         self.generations = 0
@@ -421,7 +421,8 @@ class PlannedCluster(ManagedCluster):
     def advance(self, now: int) -> Placed:
         """Let time pass; return the jobs that have started since the last time."""
         still = self._plan.start > now
-        return self._begin(self._plan.only(~still), still, now)
+        started = self._nobody if still.all() else self._plan.only(~still)
+        return self._begin(started, still, now)
 
     def _starts_in_fact(self, now: int) -> Integers:
         return self._plan.start

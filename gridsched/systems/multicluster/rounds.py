@@ -228,7 +228,9 @@ class Run:
     def _let_start(self, now: int) -> None:
         """Let jobs start that are due to."""
         for cluster in self.clusters:
-            self._note_starts(cluster, cluster.advance(now))
+            started = cluster.advance(now)
+            if len(started.jobs):
+                self._note_starts(cluster, started)
 
     def _note_starts(self, cluster: ManagedCluster, started: Placed) -> None:
         """Note which jobs have started."""
