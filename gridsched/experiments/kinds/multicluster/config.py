@@ -386,7 +386,7 @@ class MulticlusterStudy(SchedulerStudy):
                 name=f"rate of arrivals at level {calibration.jobs.level:g}",
                 function=f"{_HERE}.stages:calibrate_level",
                 arguments={"point": plain(calibration), "seed": seed},
-                cost=10 + calibration.jobs.count / 600,
+                cost=5 + calibration.jobs.count / 2000,
             )
         )
         errors = self.estimate_errors(point, self.estimates_in(point)[0])
@@ -409,7 +409,8 @@ class MulticlusterStudy(SchedulerStudy):
 
     def _run(self, point: PointConfig, label: str, replicate: int, seed: int) -> Task:
         """Simulation of a scheduler in one replicate; what it does not depend on is as by default."""
-        genetic = 7 if self.made(point, label).local == "titan" else 1
+        made = self.made(point, label)
+        genetic = 100 if made.rounds == "arrival" else 5 if made.local == "titan" else 1
         labels = {"scenario": point.name, "scheduler": label, "replicate": replicate}
         return Task(
             stage="simulate",
