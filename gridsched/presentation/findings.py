@@ -301,10 +301,10 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
 def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """The highest point of a time series, and whose it is."""
     own, known = first_measure(numbers)
-    own = own[own["value"].notna()].sort_values("value")
+    own = own[own["value"].notna()]
     if own.empty:
         return NOTHING
-    top = own.iloc[-1].to_dict()
+    top = own.iloc[int(own["value"].to_numpy().argmax())].to_dict()  # the first one of several
     # the time is said with the value
     who = _who(top, own.drop(columns=specification.x), specification)
     day = f"{top[specification.x] / 86_400:.3g}"
