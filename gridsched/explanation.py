@@ -843,10 +843,24 @@ class _Schedule:
         return mine, *self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
 
     def _most_units(self, job: int, units: Integers, where: NDArray[np.bool_]) -> int:
-        """Parts of a job for which there is space on some of the nodes of its best choice."""
-        reach = self.v["node_reach"][self.v["asked_where"][job]].astype(np.int64)
+        """Parts of a job for which there is space on some of the nodes of its best choice.
+
+        Where it wants numbers of nodes, less what is missing of those of which most is missing.
+        """
+        row = self.v["asked_where"][job]
+        reach = self.v["node_reach"][row].astype(np.int64)
+        numbers = self.v["reach_numbers"][row] if "reach_numbers" in self.v else np.zeros(1, np.int64)
         choices = range(int(reach.max(initial=1)).bit_length())
-        return max(int(units[where & (reach >> choice & 1 != 0)].sum()) for choice in choices)
+        if not numbers.any():
+            return max(int(units[where & (reach >> choice & 1 != 0)].sum()) for choice in choices)
+        wanted = int(self.v["asked_units"][job])
+        parts = [*numbers[numbers > 0].tolist(), wanted - int(numbers.sum())]
+        missing = [
+            sum(n for k, n in enumerate(parts) if these >> k & 1)
+            - int(units[where & (reach & these != 0)].sum())
+            for these in range(1, 1 << len(parts))
+        ]
+        return int(wanted - max(0, *missing))
 
     def _instants(self, job: int, begin: int, end: int) -> list[int]:
         """Times of a wait from which on the reason or the place may be another."""

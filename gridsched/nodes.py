@@ -230,8 +230,13 @@ class NodeEvent:
 # --- constraints ----------------------------------------------------------------------------------
 
 _CONSTRAINT_TOKEN = re.compile(r"\s*([&|,()]|[^&|,()\s]+)")
+_NUMBERED = re.compile(r"\s*(\([^()]*\)|[^&|,()\[\]*\s]+)\s*\*\s*0*([1-9]\d*)\s*")
+_BETWEEN_NUMBERED = re.compile(r"[&,](?![^(]*\))")
 _MAX_CHOICES = 62
 """Bits of a whole number."""
+
+MOST_NUMBERED = 5
+"""Features with numbers of nodes in one constraint."""
 
 
 def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np.int64]:
@@ -241,7 +246,9 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
     ----------
     expression : str
         Names of features with `&` or `,` (and), `|` (or) and parentheses, from left to right; all nodes if it
-        is empty. Of what stands once in brackets, `[a|b]`, all nodes of a job must have the same.
+        is empty. Of what stands once in brackets, `[a|b]`, all nodes of a job must have the same. With
+        numbers, `a*2` or `[a*2&(b|c)*1]`, so many nodes have the feature; others of the job may have any, or
+        in brackets one of those that are named.
     features : sequence of sequences of str
         The features of each node.
 
@@ -249,12 +256,13 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
     -------
     int64[m]
         1 for each node that it allows, 0 for others. With brackets a bit for each choice: a job may have
-        nodes that have one of their bits in common.
+        nodes that have one of their bits in common. With numbers a bit for each of them, and one more for
+        nodes that none of them is about, see `numbers_in`.
 
     Raises
     ------
     ConfigurationError
-        If it is no such expression, or asks for a number of nodes (`a*2`), which is not modelled.
+        If it is no such expression.
 
     Examples
     --------
@@ -263,14 +271,14 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
     [0, 1, 0]
     >>> nodes_with("[ib|huge]", [["ib"], ["ib", "huge"], ["huge"], []]).tolist()
     [1, 3, 2, 0]
+    >>> nodes_with("[ib*2&huge*1]", [["ib"], ["ib", "huge"], ["huge"], []]).tolist()
+    [5, 7, 6, 0]
     """
-    if "*" in expression:
-        raise ConfigurationError(
-            f"constraint {expression!r} asks for numbers of nodes, which is not modelled; use features with "
-            "&, |, parentheses, and brackets for one feature on all nodes"
-        )
     bits = np.zeros(len(features), np.int64)
-    for choice, text in enumerate(_choices_of(expression)):
+    texts = [text for text, _ in _numbered(expression)]
+    if texts:
+        texts.append("|".join(texts) if "[" in expression else "")
+    for choice, text in enumerate(texts or _choices_of(expression)):
         tokens, allowed = _CONSTRAINT_TOKEN.findall(text), np.ones(len(features), np.bool_)
         if tokens:
             allowed, rest = _nodes_of_either(tokens, [set(each) for each in features], expression)
@@ -278,6 +286,39 @@ def nodes_with(expression: str, features: Sequence[Sequence[str]]) -> NDArray[np
                 raise _wrong_constraint(expression)
         bits |= allowed.astype(np.int64) << choice
     return bits
+
+
+def numbers_in(expression: str) -> tuple[int, ...]:
+    """How many nodes a constraint wants with each of its features; none if it asks for no numbers.
+
+    Examples
+    --------
+    >>> from gridsched.nodes import numbers_in
+    >>> numbers_in("[ib*2&huge*1]"), numbers_in("ib&huge")
+    ((2, 1), ())
+    """
+    return tuple(number for _, number in _numbered(expression))
+
+
+def _numbered(expression: str) -> list[tuple[str, int]]:
+    """The features of a constraint for which it says a number of nodes, and the numbers."""
+    if "*" not in expression:
+        return []
+    text = expression.strip()
+    inner = text[1:-1] if text[:1] + text[-1:] == "[]" else text
+    found = [_NUMBERED.fullmatch(each) for each in _BETWEEN_NUMBERED.split(inner)]
+    numbered = [(each[1], int(each[2])) for each in found if each]
+    if len(numbered) < len(found) or (len(found) > 1 and inner is text):
+        raise ConfigurationError(
+            f"constraint {expression!r} asks for numbers of nodes otherwise than as in a*2 or [a*2&b*1], "
+            "with a number for each feature; write it so"
+        )
+    if len(numbered) > MOST_NUMBERED:
+        raise ConfigurationError(
+            f"constraint {expression!r} has numbers of nodes for {len(numbered)} features; "
+            f"use at most {MOST_NUMBERED}"
+        )
+    return numbered
 
 
 def numbered_constraints(texts: Sequence[str]) -> tuple[dict[int, str], list[str]]:

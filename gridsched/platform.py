@@ -54,7 +54,8 @@ class Cluster:
     constraints : mapping of int to str, optional
         Features that nodes of jobs must have, by the number in their column `constraint`: names of features
         with `&` (and), `|` (or) and parentheses; of those in brackets, `[a|b]`, all nodes of a job have the
-        same. Jobs of another number may have any node.
+        same; `[a*2&b*1]` asks for so many nodes with each, see `gridsched.nodes.nodes_with`. Jobs of another
+        number may have any node.
     limits : sequence of Limit, optional
         What groups of jobs may have at once.
     events : sequence of NodeEvent, optional

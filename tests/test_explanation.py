@@ -595,7 +595,7 @@ def watched(case: Case) -> WatchedNodes:
     """The plain simulator of a case of one cluster, which has run."""
     (site,) = case.sites
     jobs = [replace(each.job, **each.asked[0]) for each in case.jobs]
-    known: dict[str, Any] = {"allowed": site.allowed, "either": site.either}
+    known: dict[str, Any] = {"allowed": site.allowed, "either": site.either, "numbered": site.numbered}
     known |= {"events": site.events, "limits": site.limits}
     made, grid = WatchedNodes(site.nodes, jobs, site.policy, **known), Grid(case.jobs, case.sites)
     made.users.fate |= {j: "rejected" for j in range(len(jobs)) if not grid.fits(j, 0)}

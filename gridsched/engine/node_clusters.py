@@ -281,6 +281,7 @@ def cluster_of(local: NodeClusters, m: int, copied: int) -> NodeArrays:
         a.order_key,
         a.nodes[node : node + site["nodes"]],
         a.allowed[site["row"] : rows],
+        a.numbers[site["row"] : rows],
         a.overlap[site["row"] : rows],
         a.events[event : event + site["events"]],
         a.windows[site["window"] : site["window"] + site["windows"]],

@@ -31,7 +31,7 @@ from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.events import kill
 from gridsched.engine.nodes.placement import choose, fits_now
 from gridsched.engine.nodes.records import FIRST_FIT
-from gridsched.engine.nodes.resources import units_beside_plans
+from gridsched.engine.nodes.resources import bits_of, parts_fit, units_beside_plans
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
 
@@ -370,13 +370,14 @@ def _fits_on(c: NodeArrays, j: int, now: int, nodes: Any) -> bool:
     job = c.jobs[j]
     c.state[0]["looked"] = len(c.nodes)
     for choice in range(job["choices"]):
+        bits = bits_of(c, j, choice)
         c.fitting[:], fitting = 0, 0
         for k in range(len(nodes)):
-            if 0 <= nodes[k] < len(c.nodes) and (c.allowed[job["where"], nodes[k]] >> choice) & 1:
+            if 0 <= nodes[k] < len(c.nodes) and c.allowed[job["where"], nodes[k]] & bits != 0:
                 c.fitting[nodes[k]] = units_beside_plans(c, j, nodes[k], now)
         for n in range(len(c.nodes)):
             fitting += c.fitting[n]
-        if fitting >= job["units"]:
+        if fitting >= job["units"] and (job["parts"] == 0 or parts_fit(c, j)):
             return True
     return False
 

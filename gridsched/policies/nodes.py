@@ -51,6 +51,8 @@ class NodeWorkload:
         The nodes.
     allowed : int64[w, m]
         Nodes that jobs may use, by their `where`, see `gridsched.nodes.nodes_with`.
+    numbers : int64[w, ...]
+        How many units of a job have nodes of each bit there; 0 where bits are choices.
     priority : int64[n]
         Jobs of higher priority come first in the queue.
     events, windows
@@ -65,6 +67,7 @@ class NodeWorkload:
     labels: RecordArray
     nodes: RecordArray
     allowed: NDArray[np.int64]
+    numbers: NDArray[np.int64]
     priority: NDArray[np.int64]
     events: RecordArray
     windows: RecordArray
@@ -121,6 +124,7 @@ def schedule_on_nodes(
         int(work.jobs["user"].max(initial=-1)) + 1,
         work.nodes,
         work.allowed,
+        work.numbers,
         _keys(work, policy),
         work.events,
         work.windows,

@@ -289,12 +289,13 @@ class _Tables:
     """What clusters have, of one after the other.
 
     `clusters` has the nodes of each, `rows` what clusters have in one array after another, by its name in
-    `SITE`; `asked` and `fits` are of clusters of one kind.
+    `SITE`; `asked` and `fits` are of clusters of one kind, `_numbers` as many rows as `rows["row"]`.
     """
 
     def __init__(self, grid: Grid) -> None:
         self.clusters: list[ClusterNodes] = []
         self.rows: dict[str, list[Any]] = {}
+        self._numbers: list[Integers] = []
         self.asked: list[RecordArray] = []
         self.fits: list[NDArray[np.int8]] = []
         self._grid, self._workload = grid, grid.submission.workload
@@ -344,6 +345,7 @@ class _Tables:
         self._append(m, "node", nodes)
         self._append(m, "device", range(int(nodes["gpus"].sum())))
         self._append(m, "row", site.allowed)
+        self._numbers.append(site.numbers)
         self._append(m, "event", site.events)
         self._append(m, "closing", closings)
         self._append(m, "window", site.windows)
@@ -400,7 +402,11 @@ class _Tables:
         names = {"nodes": "node", "limits": "limit", "events": "event", "windows": "window"}
         names["typical"] = "typical"
         together = {name: np.concatenate(self.rows[own]) for name, own in names.items()}
-        return together | {"allowed": _one_below_the_other(sets), "overlap": _one_below_the_other(overlaps)}
+        return together | {
+            "allowed": _one_below_the_other(sets),
+            "numbers": np.concatenate(self._numbers),
+            "overlap": _one_below_the_other(overlaps),
+        }
 
 
 def _one_below_the_other(tables: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridsched.engine.checkpoints import lengths_with_checkpoints
 from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, EventKind
 from gridsched.engine.records import FOREVER, RecordArray
-from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition, nodes_with
+from gridsched.nodes import MOST_NUMBERED, UNLIMITED_MEMORY, Limit, Outage, Partition, nodes_with, numbers_in
 from gridsched.platform import Cluster
 from gridsched.policies.nodes import affinities
 from gridsched.results import SEGMENT, Variable, described, of_tasks
@@ -54,6 +54,9 @@ class ClusterNodes:
         What each node has, and its name.
     allowed : int64[w, ...]
         Sets of nodes that jobs may use, see `gridsched.nodes.nodes_with`.
+    numbers : int64[w, MOST_NUMBERED]
+        How many parts of a job have nodes of each bit there, filled up with 0, see
+        `gridsched.nodes.numbers_in`.
     events, windows
         What happens to single nodes, by time, and their maintenance windows.
     outages : int64[..., 5]
@@ -63,6 +66,7 @@ class ClusterNodes:
     nodes: RecordArray
     names: list[str]
     allowed: Integers
+    numbers: Integers
     events: RecordArray
     windows: RecordArray
     outages: Integers
@@ -91,10 +95,16 @@ Uses = Sequence[tuple[int, Cluster, Integers, NodeUse]]
 def nodes_for(cluster: Cluster, workload: Workload) -> tuple[ClusterNodes, Integers]:
     """The nodes of a cluster for the jobs of a workload, and the row of `allowed` of each job."""
     nodes, names = _nodes_of(cluster)
-    allowed, where = reach_of(cluster, names, workload)
+    allowed, numbers, where = reach_of(cluster, names, workload)
     events, windows, outages = events_of(cluster)
     site = ClusterNodes(
-        nodes=nodes, names=names, allowed=allowed, events=events, windows=windows, outages=outages
+        nodes=nodes,
+        names=names,
+        allowed=allowed,
+        numbers=numbers,
+        events=events,
+        windows=windows,
+        outages=outages,
     )
     return site, where
 
@@ -167,7 +177,10 @@ def asked_for(workload: Workload, cluster: Cluster, site: ClusterNodes, where: I
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
     jobs["plan"], jobs["where"] = FOREVER, where
-    jobs["choice"], jobs["choices"] = 1, choices_of(site.allowed)[where]
+    numbered = np.count_nonzero(site.numbers, axis=1)[where]
+    jobs["parts"] = np.where(numbered > 0, numbered + 1, 0)
+    jobs["choice"] = 1
+    jobs["choices"] = np.where(numbered > 0, 1, choices_of(site.allowed)[where])
     return jobs
 
 
@@ -205,14 +218,15 @@ def priorities_of(workload: Workload, cluster: Cluster) -> Integers:
     return priority
 
 
-def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[Integers, Integers]:
-    """Sets of nodes that jobs may use, one for each partition and constraint, and the set of each job."""
+def reach_of(cluster: Cluster, names: list[str], workload: Workload) -> tuple[Integers, Integers, Integers]:
+    """Sets of nodes that jobs may use, by partition and constraint, their numbers, and each job's set."""
     partitions, featured = partition_sets(cluster, names), constraint_sets(cluster, names)
+    numbers = constraint_numbers(cluster)
     where, which = partitions_of(workload, cluster), constraints_of(workload, cluster)
     if len(featured) == 1:
-        return partitions.astype(np.int64), where
+        return partitions.astype(np.int64), np.repeat(numbers, len(partitions), axis=0), where
     pairs, row = np.unique(np.stack([where, which]), axis=1, return_inverse=True)
-    return partitions[pairs[0]] * featured[pairs[1]], row.reshape(-1)
+    return partitions[pairs[0]] * featured[pairs[1]], numbers[pairs[1]], row.reshape(-1)
 
 
 def partition_sets(cluster: Cluster, names: list[str]) -> NDArray[np.bool_]:
@@ -228,6 +242,20 @@ def constraint_sets(cluster: Cluster, names: list[str]) -> Integers:
         nodes_with(each, features) for each in (cluster.constraints.values() if cluster.has_nodes else ())
     ]
     return np.array([np.ones(len(names), np.int64), *allowed])
+
+
+def constraint_numbers(cluster: Cluster) -> Integers:
+    """Numbers of nodes that jobs without a constraint want, none, and those that each constraint asks for."""
+    return numbers_of(["", *(cluster.constraints.values() if cluster.has_nodes else ())])
+
+
+def numbers_of(constraints: Sequence[str]) -> Integers:
+    """Numbers of nodes that each constraint asks for, filled up with 0."""
+    numbers = np.zeros((len(constraints), MOST_NUMBERED), np.int64)
+    for row, text in enumerate(constraints):
+        wanted = numbers_in(text)
+        numbers[row, : len(wanted)] = wanted
+    return numbers
 
 
 def choices_of(allowed: Integers) -> Integers:
@@ -251,27 +279,38 @@ def reasons_against(
     """Why a cluster cannot hold each job, by the first of `REASONS` that there is, from 1 on; else 0."""
     against = (
         _over_partition(jobs, requested_time, cluster.partitions, partitions_of(workload, cluster)),
-        ~fits_empty_nodes(jobs, site.nodes, site.allowed),
+        ~fits_empty_nodes(jobs, site),
         _over_limit(jobs, cluster.limits, workload),
     )
     return np.select(against, list(range(1, len(against) + 1)), 0).astype(np.int8)
 
 
-def fits_empty_nodes(jobs: RecordArray, nodes: RecordArray, allowed: Integers) -> NDArray[np.bool_]:
+def fits_empty_nodes(jobs: RecordArray, site: ClusterNodes) -> NDArray[np.bool_]:
     """Whether all units of each job fit on the nodes that it may use, if nothing else runs there."""
-    kinds, which = np.unique(nodes[["cores", "memory", "gpus"]], return_inverse=True)
-    choices = np.arange(int(choices_of(allowed).max(initial=1)))[:, np.newaxis, np.newaxis]
-    # of each choice, set and kind
-    counts = (allowed >> choices & 1) @ (which.reshape(-1, 1) == np.arange(len(kinds)))
-    fitting = np.zeros((len(choices), len(jobs)), np.int64)
+    kinds, which = np.unique(site.nodes[["cores", "memory", "gpus"]], return_inverse=True)
+    of_kind = which.reshape(-1, 1) == np.arange(len(kinds))
+    fitting = np.empty((len(jobs), len(kinds)), np.int64)
     for k, kind in enumerate(kinds):
         units = np.minimum(jobs["most"], jobs["units"])
         for name in ("cores", "memory", "gpus"):
             asked = jobs[name]
             units = np.where(asked > 0, np.minimum(units, kind[name] // np.maximum(asked, 1)), units)
-        units = np.where((jobs["share"] > 0) & (kind["gpus"] == 0), 0, units)
-        fitting += units * counts[:, jobs["where"], k]
-    enough: NDArray[np.bool_] = (fitting >= jobs["units"]).any(axis=0)
+        fitting[:, k] = np.where((jobs["share"] > 0) & (kind["gpus"] == 0), 0, units)
+    enough = np.zeros(len(jobs), np.bool_)
+    for row, choices in enumerate(choices_of(site.allowed).tolist()):
+        mine, numbers = jobs["where"] == row, site.numbers[row][site.numbers[row] > 0]
+        choices = len(numbers) + 1 if len(numbers) else choices
+        units = jobs["units"][mine]
+        # each choice alone; of numbered parts all that there are of some of them
+        bits = np.arange(1, 1 << choices) if len(numbers) else 1 << np.arange(choices)
+        counts = (site.allowed[row] & bits[:, np.newaxis] != 0).astype(np.int64) @ of_kind
+        room = fitting[mine] @ counts.T
+        if len(numbers):
+            parts = np.column_stack([np.tile(numbers, (len(units), 1)), units - numbers.sum()])
+            wanted = parts @ (bits[:, np.newaxis] >> np.arange(choices) & 1).T
+            enough[mine] = (room >= wanted).all(axis=1) & (parts[:, -1] >= 0)
+        else:
+            enough[mine] = (room >= units[:, np.newaxis]).any(axis=1)
     return enough
 
 
@@ -395,7 +434,11 @@ PIECES: dict[str, tuple[str, str]] = {
     "devices": ("GPUs of which it has something, one bit each", "1"),
     "share": ("thousandths of each of these GPUs that it has", "1"),
 }
-REACH_TEXT = "1 for the nodes that jobs may use, or a bit for each choice of nodes, of which a job has one"
+REACH_TEXT = (
+    "1 for the nodes that jobs may use; or a bit for each choice, of which a job has one; or a bit for each "
+    "of reach_numbers and one for its other parts"
+)
+NUMBER_TEXT = "parts of a job that are on nodes with each bit of node_reach; 0 where bits are choices"
 ASKED_TEXTS: dict[str, tuple[str, str]] = {
     "units": ("equal parts of a job, each on one node", "1"),
     "cores": ("processors of a part", "1"),
@@ -460,6 +503,7 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
     few = all(run.site.allowed.max(initial=0) < 128 for *_, run in runs)
     rows, columns = (sum(run.site.allowed.shape[k] for *_, run in runs) for k in (0, 1))
     reach = np.zeros((rows, columns), np.int8 if few else np.int64)
+    numbers = np.concatenate([run.site.numbers for *_, run in runs])
     for index, cluster, own, run in runs:
         site = run.site
         for name, parts in pieces.items():
@@ -491,6 +535,8 @@ def node_variables(runs: Uses, clusters: Sequence[Cluster], jobs: int) -> dict[s
         "node_reach": (("reach", "node"), reach, REACH_TEXT, "1"),
         **described("outage", _OUTAGE, out, "outage_"),
     }
+    if numbers.any():
+        variables["reach_numbers"] = (("reach", "feature"), numbers, NUMBER_TEXT, "1")
     return variables | _limit_variables(runs, jobs) | _priority(runs, jobs) | _after_failures(clusters)
 
 

@@ -87,8 +87,16 @@ def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     yield from report_jobs(v, job[reach == 0], "runs on a node that it may not use")
     common = np.full(len(v["segment_job"]), -1)
     np.bitwise_and.at(common, segment, reach.astype(np.int64))
-    apart = (common[segment] == 0) & (reach > 0)
+    numbered = _numbers(v, job)[:, 0] > 0
+    apart = (common[segment] == 0) & (reach > 0) & ~numbered
     yield from report_jobs(v, job[apart], "runs on nodes without one of its features in common")
+    for each in np.unique(segment[numbered]):
+        here = segment == each
+        whose = int(v["segment_job"][each])
+        if not _is_enough(v, whose, reach[here].astype(np.int64), v["piece_units"][here]):
+            yield from report_jobs(
+                v, np.array([whose]), "has too few parts on nodes with one of its features"
+            )
     beyond = v["piece_devices"] >> v["node_gpus"][node]
     yield from report_jobs(v, job[beyond != 0], "has a GPU that its node has not")
 
@@ -168,27 +176,40 @@ def _within_limits(v: dict[str, NDArray[Any]]) -> Iterator[str]:
                 yield f"a group has {most[k]} {name} at some time, its limit is {limit[k]}"
 
 
+def _numbers(v: dict[str, NDArray[Any]], job: Any) -> Integers:
+    """How many parts of a job, or of each of several, have to be on nodes with each bit of their reach."""
+    where = v["asked_where"][job]
+    if "reach_numbers" not in v:
+        return np.zeros((*np.shape(where), 1), np.int64)
+    numbers: Integers = v["reach_numbers"][where]
+    return numbers
+
+
+def _is_enough(v: dict[str, NDArray[Any]], job: int, reach: Integers, parts: Integers) -> bool:
+    """Whether so many parts on nodes with this reach are enough for a job.
+
+    With one of its choices; with numbers, any of them together have as many nodes as they name.
+    """
+    units, numbers = int(v["asked_units"][job]), _numbers(v, job)
+    bits = int(reach.max(initial=1)).bit_length()
+    if not numbers.any():
+        return any(int(parts[reach >> choice & 1 != 0].sum()) >= units for choice in range(bits))
+    wanted = [*numbers[numbers > 0].tolist(), units - int(numbers.sum())]
+    return wanted[-1] >= 0 and all(
+        int(parts[reach & these != 0].sum()) >= sum(n for k, n in enumerate(wanted) if these >> k & 1)
+        for these in range(1, 1 << len(wanted))
+    )
+
+
 def _fits(v: dict[str, NDArray[Any]], job: int) -> bool:
-    """Whether the parts of a job fit on the empty nodes of one of its choices."""
-    reach = v["node_reach"][v["asked_where"][job]].astype(np.int64)
-    choices = range(int(reach.max()).bit_length())
-    return any(_fits_on(v, job, np.flatnonzero(reach >> choice & 1)) for choice in choices)
-
-
-def _fits_on(v: dict[str, NDArray[Any]], job: int, nodes: Integers) -> bool:
-    """Whether the parts of a job fit on some empty nodes, one node after the other."""
-    left = int(v["asked_units"][job])
-    for n in nodes:
-        parts = min(left, int(v["asked_most"][job]))
-        for name in ("cores", "memory", "gpus"):
-            asked = int(v[f"asked_{name}"][job])
-            parts = min(parts, int(v[f"node_{name}"][n]) // asked) if asked else parts
-        if v["asked_share"][job] > 0 and v["node_gpus"][n] == 0:
-            parts = 0
-        left -= parts
-        if left == 0:
-            return True
-    return False
+    """Whether the parts of a job fit on the empty nodes that it may use."""
+    parts = np.full(len(v["node_cores"]), min(int(v["asked_most"][job]), int(v["asked_units"][job])))
+    for name in ("cores", "memory", "gpus"):
+        if asked := int(v[f"asked_{name}"][job]):
+            parts = np.minimum(parts, v[f"node_{name}"] // asked)
+    if v["asked_share"][job] > 0:
+        parts = np.where(v["node_gpus"] > 0, parts, 0)
+    return _is_enough(v, job, v["node_reach"][v["asked_where"][job]].astype(np.int64), parts)
 
 
 def _wrongly_rejected(v: dict[str, NDArray[Any]], limited: int) -> list[str]:

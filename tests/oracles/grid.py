@@ -136,6 +136,7 @@ class SiteDescription:
     typical: list[single.Typical] = field(default_factory=list)
     kind: type[Cluster] = Cluster
     either: dict[int, list[set[int]]] | None = None
+    numbered: dict[int, list[tuple[set[int], int]]] | None = None
 
 
 def counted(
@@ -183,6 +184,7 @@ class Grid:
                 d.policy,
                 allowed=d.allowed,
                 either=d.either,
+                numbered=d.numbered,
                 events=d.events,
                 limits=d.limits,
                 typical=d.typical,

@@ -137,6 +137,7 @@ class Cluster:
         *,
         allowed: list[set[int]] | None = None,
         either: dict[int, list[set[int]]] | None = None,
+        numbered: dict[int, list[tuple[set[int], int]]] | None = None,
         events: Sequence[Event] = (),
         limits: Sequence[Limit] = (),
         typical: Sequence[Typical] = (),
@@ -144,6 +145,7 @@ class Cluster:
         self.nodes, self.jobs, self.policy = list(nodes), list(jobs), policy
         self.allowed = allowed or [set(range(len(nodes)))]
         self.either = either or {}  # of which a job has one
+        self.numbered = numbered or {}  # so many units on these nodes; the others anywhere
         self.limits, self.typical = limits, typical
         self.now = 0
         self.pending_events = _spread(events)
@@ -287,9 +289,31 @@ class Cluster:
         where = self.jobs[j].where
         for nodes in self.either.get(where, [self.allowed[where]]):
             there = {n: fit for n, fit in units.items() if n in nodes and fit > 0}
-            if sum(there.values()) >= self.jobs[j].units:
+            if sum(there.values()) >= self.jobs[j].units and self.seated(j, there) == self.jobs[j].units:
                 return there
         return {}
+
+    def seated(self, j: int, units: dict[int, int]) -> int:
+        """How many units on these nodes find places that the job has there: by trying to move who sits."""
+        where = self.jobs[j].where
+        if where not in self.numbered:
+            return self.jobs[j].units
+        named = [nodes for nodes, number in self.numbered[where] for _ in range(number)]
+        if len(named) > self.jobs[j].units:
+            return 0
+        places = named + [self.allowed[where]] * (self.jobs[j].units - len(named))
+        sits: dict[int, int] = {}
+
+        def seat(node: int, tried: set[int]) -> bool:
+            for place, nodes in enumerate(places):
+                if node in nodes and place not in tried:
+                    tried.add(place)
+                    if place not in sits or seat(sits[place], tried):
+                        sits[place] = node
+                        return True
+            return False
+
+        return sum(seat(node, set()) for node, number in units.items() for _ in range(number))
 
     def fits(self, j: int, start: int, known: Occupations | None = None) -> bool:
         return bool(self.fitting(j, start, known))
@@ -399,6 +423,11 @@ class Cluster:
                 more = min(fitting[n] - given[n], wanted)
                 if self.policy.placement == "spread":
                     more = min(more, 1)
+                while job.where in self.numbered and more:
+                    with_them = {**given, n: given[n] + more}
+                    if self.seated(j, with_them) == sum(with_them.values()):
+                        break
+                    more -= 1
                 given[n] += more
                 wanted -= more
         parts = []

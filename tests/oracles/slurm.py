@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 YEAR = 365 * 86400
 
@@ -35,6 +36,8 @@ class Job(NamedTuple):
     hetjob: int = -1
     # what keeps it from starting: "time", "quality", "account", "wall", "resources" or "memory"
     barred: str = ""
+    # processors that it asks for, whatever its nodes give
+    wanted: int = 0
 
 
 class Node(NamedTuple):
@@ -132,6 +135,8 @@ class Cluster:
     featured: list[set[int]] = field(default_factory=list)
     # choices of some of them, of which a job has one
     choices: dict[int, list[set[int]]] = field(default_factory=dict)
+    # some of them: nodes of each part of a job, how many it has there, the rest on all nodes of the set
+    numbered: dict[int, list[tuple[set[int], int]]] = field(default_factory=dict)
     licences: tuple[int, ...] = ()
     one_plan: bool = False
     throttles: bool = False
@@ -176,6 +181,8 @@ class Controller:
         self.cut_short: list[tuple[int, int, int]] = []
         self.calculations = list(cluster.calculations)
         self.choice: dict[int, int] = {}
+        # nodes that a part of a job may have
+        self.part: dict[int, set[int]] = {}
         self.marks: dict[int, int] = dict.fromkeys(range(len(cluster.nodes)), 0)
         # nodes that are heavier by one, since the groups of the job that was tried last there lack them
         self.heavier: set[int] = set()
@@ -574,8 +581,10 @@ class Controller:
         return there & self.featured(j) if self.cluster.featured else there
 
     def featured(self, j: int) -> set[int]:
-        """Nodes that the constraint of a job allows: of the choice that is tried, else of all."""
+        """Nodes that the constraint of a job allows: of the choice or the part that is tried, else of all."""
         row = self.jobs[j].features
+        if j in self.part:
+            return self.part[j]
         return self.cluster.choices[row][self.choice[j]] if j in self.choice else self.cluster.featured[row]
 
     def each_choice(self, j: int) -> Iterator[int]:
@@ -586,6 +595,139 @@ class Controller:
                 self.choice[j] = k
             yield k
         self.choice.pop(j, None)
+
+    def as_part(self, j: int, nodes: set[int], count: int, ask: Callable[[], Any]) -> Any:
+        """The answer to a question about a job as if it wanted so many of some nodes."""
+        job, self.part[j] = self.jobs[j], nodes
+        self.jobs[j] = job._replace(nodes=count)
+        answer = ask()
+        self.jobs[j] = job
+        del self.part[j]
+        return answer
+
+    def parts(self, j: int) -> list[tuple[set[int], int]]:
+        """Parts of a job with numbers of nodes."""
+        return self.cluster.numbered.get(self.jobs[j].features, []) if self.cluster.featured else []
+
+    def parts_now(
+        self, j: int, there: set[int], on: list[int]
+    ) -> tuple[list[int] | None, set[int], set[int], int]:
+        """Nodes of a job that starts; else taken ones, those of the part that lacks some, how many."""
+        parts, taken = self.parts(j), list[int]()
+        for nodes, count in parts:
+            found: list[int] | None = None
+            for other, _ in parts:
+                if found is None:
+                    ask = partial(self.pick_now, j, (there & nodes & other) - set(taken), on)
+                    found = self.as_part(j, nodes & other, count, ask)
+            if found is None:
+                return None, set(taken), nodes, count
+            taken += found
+        left, all_nodes = self.jobs[j].nodes - len(taken), self.featured(j)
+        rest: list[int] | None = []
+        if left:
+            ask = partial(self.pick_beside, j, (there & all_nodes) - set(taken), set(taken), on)
+            rest = self.as_part(j, all_nodes, left, ask) if left > 0 else None
+        if rest is None:
+            return None, set(taken), all_nodes, left
+        return taken + rest, set(taken), set(), 0
+
+    def pick_beside(self, j: int, usable: set[int], taken: set[int], on: list[int]) -> list[int] | None:
+        """Nodes for the rest of a job, at first in the runs that have taken nodes."""
+        kinds, wanted = self.cluster.nodes, self.jobs[j].nodes
+        fitting = self.tried(j, usable, on)
+        if len(fitting) < wanted:
+            return None
+        if self.cluster.linear:
+            groups = {node: (kinds[node].weight, kinds[node].line) for node in fitting}
+            enough = [
+                g for g in sorted(set(groups.values())) if sum(v <= g for v in groups.values()) >= wanted
+            ]
+            fitting = {node for node in fitting if groups[node] <= enough[0]}
+        runs: list[list[int]] = []
+        weight: Any = None  # of the run, if it has a fitting node; "new" after a run of other weight
+        for node in range(len(kinds)):
+            if node not in fitting | taken:
+                continue
+            heavy = self.weight_of(node)
+            if not runs or runs[-1][-1] != node - 1:
+                runs.append([node])
+                weight = None
+            elif weight == "new":
+                runs[-1] = [node]
+            elif weight is not None and weight != heavy:
+                runs.append([node])
+                weight = "new"
+            else:
+                runs[-1].append(node)
+            if node in fitting:
+                weight = heavy
+        chosen: list[int] = []
+        while len(chosen) < wanted:
+            need = wanted - len(chosen)
+            best: Any = None
+            for run in runs:
+                fit = [node for node in run if node in fitting and node not in chosen]
+                if not fit:
+                    continue
+                first = next((node for node in run if node in taken), None)
+                cores = [self.left(node, on).cores for node in fit]  # type: ignore[union-attr]
+                worth = len(fit) if self.cluster.linear else sum(cores)
+                if self.jobs[j].gpus and not self.cluster.linear:
+                    worth = self.jobs[j].cores * len(fit)
+                this = (self.weight_of(fit[0]), worth, first, len(fit) >= need, fit, run)
+                if (
+                    best is None
+                    or (best[2] is None and first is not None)
+                    or this[0] < best[0]
+                    or (this[0] == best[0] and this[3] and (not best[3] or worth < best[1]))
+                    or (this[0] == best[0] and not this[3] and worth > best[1])
+                ):
+                    best = this
+            *_, first, _, fit, run = best
+            start = run[0] if first is None else first
+            chosen += ([n for n in fit if n >= start] + [n for n in fit[::-1] if n < start])[:need]
+        return chosen
+
+    def weight_of(self, node: int) -> tuple[int, int]:
+        """Weight of a node with its marks; of no account with select/linear."""
+        weight = self.cluster.nodes[node].weight + (node in self.heavier)
+        return (0, 0) if self.cluster.linear else (weight, self.marks[node])
+
+    def parts_later(
+        self, j: int, now: int, moment: int, stretches: list[tuple[int, int, set[int]]], now_only: bool
+    ) -> tuple[int, list[int]] | None:
+        """When each part of a job could start, and on which nodes, which may be more than it wants."""
+        job, everything = self.jobs[j], set(range(len(self.cluster.nodes)))
+        most = job.nodes
+        least = most if job.wanted > most else -(-most // max(job.cores, 1))
+        begin, nodes = None, list[int]()
+
+        def place(count: int) -> tuple[int, list[int]] | None:
+            there = self.usable(j, now, moment, stretches)[0] - set(nodes)
+            return self.earliest(j, there, now, now_only) if len(there) >= count else None
+
+        for where, number in self.parts(j):
+            count = max(number, least)
+            found = None
+            if count <= most:
+                found = self.as_part(j, where, count, partial(place, count))
+            if found is None:
+                break
+            nodes += found[1]
+            begin = max(begin or 0, found[0])
+        complete = found is not None
+        if begin is None or (not complete and len(nodes) >= most):
+            return None
+        if len(nodes) < most:
+            count = max(most - len(nodes), least)
+            if count > most - len(nodes):
+                return None
+            rest = self.as_part(j, everything, count, partial(place, count))
+            if rest is None:
+                return None
+            nodes += rest[1]
+        return begin, nodes
 
     def tried_on(self, j: int) -> set[int]:
         """Nodes on which a job is tried: those that suit it, or would if they had the GPUs."""
@@ -960,14 +1102,23 @@ class Controller:
             for _ in self.each_choice(j):
                 here = (self.tried_on(j) & self.up(now)) - lost - self.reserved(j, now, now)
                 there = here - self.leaving
-                nodes = self.pick_now(j, there, self.running(now))
+                if self.parts(j):
+                    nodes, taken, lacking, number = self.parts_now(j, there, self.running(now))
+                else:
+                    nodes = self.pick_now(j, there, self.running(now))
                 over = self.over_limit(j, now, nodes)
                 over |= self.jobs[j].barred == "memory" and nodes is None
-                if nodes is None and not over:
+                if nodes is None and not over and not self.parts(j):
                     nodes = self.make_room(j, there, now)
                 if nodes is not None:
                     break
                 self.mark_tested(j, there, here, now)
+                if self.parts(j):
+                    suits = self.as_part(j, lacking, number, partial(self.suits, j)) - taken
+                    tried = (here & self.as_part(j, lacking, number, partial(self.tried_on, j))) - taken
+                    able = len(suits) >= number
+                    waits = len(tried & suits) >= number or self.busy(j, tried, now)
+                    break
                 need = self.jobs[j].nodes
                 in_service = len(here & self.suits(j))
                 able |= len(self.suits(j)) >= need
@@ -1073,7 +1224,11 @@ class Controller:
                 self.unmark(k, self.tried_on(k), now)
                 for _ in self.each_choice(k):
                     kept = taken | self.leaving | self.reserved(k, now, now)
-                    nodes = self.pick_now(k, self.tried_on(k) & self.up(now) - kept, self.running(now))
+                    there = self.tried_on(k) & self.up(now) - kept
+                    if self.parts(k):
+                        nodes = self.parts_now(k, there, self.running(now))[0]
+                    else:
+                        nodes = self.pick_now(k, there, self.running(now))
                     if nodes is not None:
                         break
                 self.choice.pop(k, None)
@@ -1234,6 +1389,14 @@ class Controller:
             later, found, enough = None, None, False
             for _ in self.each_choice(j):
                 there, later = self.usable(j, now, moment, stretches)
+                if self.parts(j):
+                    every = set(range(len(cluster.nodes)))
+                    ask = partial(self.usable, j, now, moment, stretches)
+                    enough |= len(self.as_part(j, every, job.nodes, ask)[0]) >= job.nodes
+                    if enough:
+                        found = self.parts_later(j, now, moment, stretches, no_plan)
+                    usable = there
+                    continue
                 enough |= len(there) >= job.nodes
                 place = self.earliest(j, there, now, no_plan) if len(there) >= job.nodes else None
                 if place is not None and (found is None or place[0] < found[0]):
@@ -1256,6 +1419,12 @@ class Controller:
                     if self.over_amounts(j, now):
                         return stretches
                     at_once = None
+                elif self.parts(j):
+                    self.try_alone(j)
+                    self.unmark(j, usable, now)
+                    at_once = self.parts_now(j, usable, self.running(now))[0]
+                    if at_once is not None and self.over_limit(j, now, at_once):
+                        return stretches
                 elif self.pick_alone(j, usable, self.running(now)) is not None:
                     self.unmark(j, usable, now)
                     lightest = self.pick_now(j, usable, self.running(now))
@@ -1328,7 +1497,8 @@ class Controller:
         """When a job could start on usable nodes if no other came, and where."""
         left = self.running(now)
         nodes = self.pick(j, usable, left)
-        aside = [] if nodes is not None else self.candidates(j, now)
+        # nobody gives way to a part of a job that wants numbers of nodes
+        aside = [] if nodes is not None or j in self.part else self.candidates(j, now)
         if aside:
             nodes = self.without(j, usable, now, aside)
         if nodes is not None:

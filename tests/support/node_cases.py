@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,14 @@ CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures", "f
 """What may happen in a case."""
 
 FEATURES: list[set[str]] = [set(), {"a"}, {"b"}, {"a", "b"}, {"c"}]
-CONSTRAINTS: dict[int, tuple[str, list[set[str]]]] = {
-    0: ("a|b", [{"a", "b"}]),
-    1: ("[a|b]", [{"a"}, {"b"}]),
-    2: ("[c|b|a]", [{"c"}, {"b"}, {"a"}]),
+CONSTRAINTS: dict[int, tuple[str, list[set[str]], list[int]]] = {
+    0: ("a|b", [{"a", "b"}], []),
+    1: ("[a|b]", [{"a"}, {"b"}], []),
+    2: ("[c|b|a]", [{"c"}, {"b"}, {"a"}], []),
+    3: ("a*1", [{"a"}], [1]),
+    4: ("[(a|c)*1&b*2]", [{"a", "c"}, {"b"}], [1, 2]),
 }
-"""Constraints, and of each choice the features of which nodes have one."""
+"""Constraints; of each choice the features of which nodes have one; or how many parts are on such nodes."""
 
 FATES = ["completed", "rejected", "gave up", "never eligible", "lost", "starved"]
 
@@ -197,14 +199,19 @@ def _site(
         allowed.append(set(draw.sample(range(len(kinds)), draw.randint(1, len(kinds)))))
         partitions = [Partition(number=0), Partition(number=1, nodes=[names[n] for n in allowed[1]])]
     either: dict[int, list[set[int]]] = {}
+    numbered: dict[int, list[tuple[set[int], int]]] = {}
     if "features" in wanted:
         partitions_only, allowed = allowed, []
         for nodes in partitions_only:
             allowed.append(nodes)
-            for _, choices in CONSTRAINTS.values():
+            for _, choices, numbers in CONSTRAINTS.values():
                 sets = [{n for n in nodes if features[n] & choice} for choice in choices]
-                either[len(allowed)] = sets
-                allowed.append(set().union(*sets))
+                if numbers:
+                    numbered[len(allowed)] = list(zip(sets, numbers, strict=True))
+                else:
+                    either[len(allowed)] = sets
+                # beside one that has a number of its own a job may have any node
+                allowed.append(nodes if len(numbers) == 1 else set().union(*sets))
     given, limits = _limits(draw, wanted, users)
     order = draw.choice(["fcfs", "fcfs", "shortest", "smallest", *orders])
     policy = _policy(draw, order, "predicting" in wanted, backfilling)
@@ -230,7 +237,7 @@ def _site(
         placement=placement,
         partitions=partitions,
         partition_of="queue",
-        constraints={number: text for number, (text, _) in CONSTRAINTS.items()} if either else {},
+        constraints={number: text for number, (text, *_) in CONSTRAINTS.items()} if either else {},
         limits=given,
         events=events,
         requeue=requeue,
@@ -240,7 +247,8 @@ def _site(
     named = oracle.Policy(
         **policy, placement=placement, overrun=overrun, requeue=requeue, interval=interval, cost=cost
     )
-    return cluster, SiteDescription(kinds, named, cluster.speed, allowed, known, limits, either=either)
+    description = SiteDescription(kinds, named, cluster.speed, allowed, known, limits)
+    return cluster, replace(description, either=either, numbered=numbered)
 
 
 def some_case(

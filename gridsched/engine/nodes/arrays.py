@@ -45,7 +45,8 @@ class NodeArrays(NamedTuple):
     queue_key: Any  # float64[n], smallest first, ties by entry
     order_key: Any  # float64[n], likewise
     nodes: Any  # NODE[m]
-    allowed: Any  # int64[w, m], nodes that jobs may use: a bit for each choice, of which a job has one
+    allowed: Any  # int64[w, m], nodes that jobs may use: a bit for each choice, or each part of a job
+    numbers: Any  # int64[w, ...], units of each part of a job, but for the last one, which has the others
     overlap: Any  # bool[w, w], whether two rows of `allowed` share nodes
     events: Any  # EVENT[...], by time
     windows: Any  # WINDOW[...]
@@ -116,6 +117,7 @@ def allocate(
     users: int,
     nodes: Any,
     allowed: Any,
+    numbers: Any,
     keys: tuple[Any, Any],
     events: Any,
     windows: Any,
@@ -144,6 +146,7 @@ def allocate(
         queue_key=keys[0],
         order_key=keys[1],
         allowed=allowed,
+        numbers=numbers,
         overlap=(reach @ reach.T) > 0,
         events=events,
         windows=windows,

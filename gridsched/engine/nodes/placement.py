@@ -30,7 +30,15 @@ from gridsched.engine.nodes.records import (
     WHOLE,
     WORST_FIT,
 )
-from gridsched.engine.nodes.resources import find_least, units_beside_plans, units_free
+from gridsched.engine.nodes.resources import (
+    bits_of,
+    find_least,
+    parts_fit,
+    room_of_parts,
+    units_beside_plans,
+    units_free,
+)
+from gridsched.engine.records import FOREVER
 
 _STEPS = 100
 """Whole numbers that scores are rounded down to."""
@@ -276,14 +284,16 @@ def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: N
 
 
 @inline
-def _share_out(a: NodeArrays, count: int, wanted: int, spread: bool) -> int:
+def _share_out(a: NodeArrays, j: int, count: int, spread: bool) -> int:
     """Say in `turns` how many units each ranked node gets; return how many nodes get some."""
     for k in range(count):
         a.turns[k]["key"] = 0
-    used = 0
+    wanted, used = a.jobs[j]["units"], 0
     while wanted > 0:
         for k in range(count):
             room = a.fitting[a.turns[k]["job"]] - a.turns[k]["key"]
+            if a.jobs[j]["parts"] > 0:
+                room = min(room, room_of_parts(a, j, a.turns[k]["job"], count))
             given = min(wanted, min(room, 1) if spread else room)
             used += int(given > 0 and a.turns[k]["key"] == 0)
             a.turns[k]["key"] += given
@@ -295,6 +305,8 @@ def _share_out(a: NodeArrays, count: int, wanted: int, spread: bool) -> int:
 def _rank(a: NodeArrays, j: int, options: NodeOptions) -> int:
     """List in `turns` the nodes for a job, best first; return how many."""
     wanted, looked = a.jobs[j]["units"], a.state[0]["looked"]
+    if a.jobs[j]["parts"] > 0:
+        wanted = FOREVER  # any node may be needed
     count, room, best = 0, 0, -1
     if options.placement == FIRST_FIT:
         for n in range(looked):
@@ -332,7 +344,7 @@ def choose(a: NodeArrays, j: int, start: int, options: NodeOptions) -> bool:
     """
     store = a.store[0]
     count = _rank(a, j, options)
-    used = _share_out(a, count, a.jobs[j]["units"], options.placement == SPREAD)
+    used = _share_out(a, j, count, options.placement == SPREAD)
     if used > store["free_pieces"] or store["executions"] + used > len(a.executions):
         store["short"] = used
         return False
@@ -355,7 +367,7 @@ def could_fit(a: NodeArrays, j: int) -> bool:
     if is_refused(a, j):
         return False
     for choice in range(job["choices"]):
-        job["choice"], free = 1 << choice, 0
+        job["choice"], free = bits_of(a, j, choice), 0
         for n in range(len(a.nodes)):
             free += units_free(a, j, n)
             if free >= job["units"]:
@@ -369,9 +381,9 @@ def fits_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> bool:
     """Whether a job can start now beside all that is planned; `fitting` says how many units fit where."""
     job, enough = a.jobs[j], False
     for choice in range(job["choices"]):
-        job["choice"] = 1 << choice
+        job["choice"] = bits_of(a, j, choice)
         fitting, free = _units_now(a, j, now, options)
-        if fitting >= job["units"]:
+        if fitting >= job["units"] and (job["parts"] == 0 or parts_fit(a, j)):
             return True
         enough |= free >= job["units"]
     if not enough:
@@ -391,7 +403,7 @@ def _units_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> tuple[i
             units = units_beside_plans(a, j, n, now)
         a.fitting[n] = units
         fitting += units
-        if fitting >= wanted and options.placement == FIRST_FIT:
+        if fitting >= wanted and options.placement == FIRST_FIT and a.jobs[j]["parts"] == 0:
             state["looked"] = n + 1
             return fitting, free
     state["looked"] = len(a.nodes)

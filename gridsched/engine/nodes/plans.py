@@ -9,7 +9,7 @@ from __future__ import annotations
 from gridsched.engine import heap
 from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import UNTIL, NodeArrays
-from gridsched.engine.nodes.resources import units_at, units_free
+from gridsched.engine.nodes.resources import bits_of, parts_fit, units_at, units_free
 from gridsched.engine.records import FOREVER
 
 
@@ -163,7 +163,7 @@ def _earliest_of(a: NodeArrays, j: int, now: int, latest: int, choice: int) -> i
     is looked at again when that happens first.
     """
     wanted = a.jobs[j]["units"]
-    a.jobs[j]["choice"] = 1 << choice
+    a.jobs[j]["choice"] = bits_of(a, j, choice)
     fitting, size = 0, 0
     a.state[0]["looked"] = len(a.nodes)
     for n in range(len(a.nodes)):
@@ -176,7 +176,7 @@ def _earliest_of(a: NodeArrays, j: int, now: int, latest: int, choice: int) -> i
         if a.least[UNTIL] < FOREVER:
             size = heap.push(a.turns, size, a.least[UNTIL], n)
     start = now
-    while fitting < wanted:
+    while fitting < wanted or (a.jobs[j]["parts"] > 0 and not parts_fit(a, j)):
         if size == 0 or a.turns[0]["key"] > latest:
             return FOREVER
         start = a.turns[0]["key"]

@@ -54,7 +54,8 @@ JOB = np.dtype(
         ("whole", np.int64),  # whether its nodes run nothing else
         ("where", np.int64),  # row of `allowed`
         ("choices", np.int64),  # of nodes that there are in it: bits
-        ("choice", np.int64),  # the bit of the one that is tried
+        ("choice", np.int64),  # the bit of the one that is tried; all bits if they are of its parts
+        ("parts", np.int64),  # groups of units with nodes of their own: bits of one choice; 0 without
         ("affinity", np.int64),  # kind of GPU job, below 62; -1 without GPU
         ("priority", np.float64),  # added to the keys of its queue
         ("done", np.int64),  # whether it ended by itself

@@ -203,6 +203,62 @@ def _fewest_units(a: NodeArrays, j: int, n: int, start: int, gpus: int) -> int:
 
 
 @inline
+def bits_of(a: NodeArrays, j: int, choice: int) -> int:
+    """Bits of `allowed` of which a node has to have one, for a choice of nodes of a job."""
+    parts = a.jobs[j]["parts"]
+    return 1 << choice if parts == 0 else (1 << parts) - 1
+
+
+@inline
+def _units_of(a: NodeArrays, j: int, these: int) -> int:
+    """Units of a job that some of its parts, bits, have."""
+    job = a.jobs[j]
+    last = job["parts"] - 1
+    units, others = 0, job["units"]
+    for part in range(last):
+        number = a.numbers[job["where"], part]
+        units += number if these >> part & 1 else 0
+        others -= number
+    return units + others if these >> last & 1 else units
+
+
+@noinline
+def parts_fit(a: NodeArrays, j: int) -> bool:
+    """Whether what `fitting` says is enough for each part of a job, and for all of them together.
+
+    So it is if any of its parts have as many units as they need on the nodes of one of them (Hall's theorem).
+    """
+    job = a.jobs[j]
+    for these in range(1, 1 << job["parts"]):
+        wanted = _units_of(a, j, these)
+        for n in range(a.state[0]["looked"]):
+            if a.allowed[job["where"], n] & these != 0:
+                wanted -= a.fitting[n]
+        if wanted > 0:
+            return False
+    return True
+
+
+@noinline
+def room_of_parts(a: NodeArrays, j: int, n: int, ranked: int) -> int:
+    """Units that a node may have beside those that `turns` gives to ranked ones: each part has its own.
+
+    Those on nodes of some parts alone are no more than these parts have. Who takes what that leaves, from the
+    best node on, ends with the best nodes that there are (a greedy choice in a transversal matroid).
+    """
+    job = a.jobs[j]
+    own, room = a.allowed[job["where"], n], job["units"]
+    for these in range(1, 1 << job["parts"]):
+        if own & ~these == 0:
+            left = _units_of(a, j, these)
+            for k in range(ranked):
+                if a.allowed[job["where"], a.turns[k]["job"]] & ~these == 0:
+                    left -= a.turns[k]["key"]
+            room = min(room, left)
+    return room
+
+
+@inline
 def units_free(a: NodeArrays, j: int, n: int) -> int:
     """Units of a job for which enough is free on a node now, whatever is planned."""
     job, node = a.jobs[j], a.nodes[n]

@@ -67,6 +67,7 @@ def run_on_nodes(
             labels=labels_of(workload),
             nodes=site.nodes,
             allowed=site.allowed,
+            numbers=site.numbers,
             priority=priority,
             events=site.events,
             windows=site.windows,

@@ -20,9 +20,11 @@ from gridsched.systems.slurm import kernels, preemption
 from gridsched.systems.slurm.kernels import (
     Preemption,
     choose_lightest,
+    choose_parts,
     count_for_limits,
     fitting_nodes,
     has_licences,
+    has_parts,
     keep_off,
     mark_free,
     over_limit,
@@ -133,6 +135,17 @@ def fits_now(t: Any, r: Any, row: int, now: int) -> bool:
         return False
     job = t.jobs[row]
     unmark(t, r, row, t.tried[job["kind"]])
+    if has_parts(t, job["kind"]):
+        kind, nodes = job["kind"], job["nodes"]
+        for node in range(len(r.usable)):
+            r.usable[node] = t.tried[kind, node] & (1 - r.lost[node])
+        if t.counts[1] > 0:
+            keep_off(t, r, own, limit, now)
+        for node in range(len(r.low)):
+            r.low[node] = r.usable[node]
+        short = choose_parts(t, r, row, r.low)
+        t.jobs[row]["kind"], t.jobs[row]["nodes"] = kind, nodes
+        return short < 0
     first, choices = t.choices[job["kind"]]
     for kind in range(first, first + choices):
         for node in range(len(r.usable)):

@@ -84,6 +84,8 @@ class SlurmCluster:
     featured : int64[s, m], optional
         Sets of nodes that constraints of jobs allow, see `gridsched.nodes.nodes_with`; one of all nodes by
         default.
+    numbers : int64[s, ...], optional
+        Numbers of nodes that these constraints name, filled up with 0, see `gridsched.nodes.numbers_in`.
     licences : int64[l]
         How many licences of each kind there are.
     requeue : {"place", "end", "lost"}
@@ -101,6 +103,7 @@ class SlurmCluster:
     reserved: NDArray[np.uint8] | None = None
     lines: Integers | None = None
     featured: Integers | None = None
+    numbers: Integers | None = None
     licences: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
@@ -261,17 +264,19 @@ class Controller:
         alone = jobs.copy()
         alone["whole"] |= EVERYWHERE * (alone["whole"] > 0) if linear else EVERYWHERE
         both = np.concatenate([jobs, alone])
-        suits, kinds, choices = suits_of(both, machine.nodes, reach, machine.featured)
+        sets = (reach, machine.featured, machine.numbers)
+        suits, kinds, choices, numbers = suits_of(both, machine.nodes, *sets)
         jobs["kind"], jobs["kind_alone"] = kinds.reshape(2, -1)
         tried = suits
         if not linear:
             # whether nodes have the GPUs is seen by the plugin only (job_req_node_filter, _build_node_list)
             both["gpus"] = 0
-            open_nodes, of_kinds, others = suits_of(both, machine.nodes, reach, machine.featured)
+            open_nodes, of_kinds, others, _ = suits_of(both, machine.nodes, *sets)
             tried = np.zeros_like(suits)
             tried[kinds] = open_nodes[of_kinds]
-            for choice in range(int(choices[:, 1].max(initial=0))):
-                own = choices[kinds, 1] > choice
+            of_parts = numbers[choices[:, 0]] > 0
+            for choice in range(int((choices[:, 1] + of_parts).max(initial=0))):
+                own = ((choices[:, 1] + of_parts)[kinds] > choice) & (choices[kinds, 0] != kinds)
                 tried[choices[kinds[own], 0] + choice] = open_nodes[others[of_kinds[own], 0] + choice]
         jobs["details"] = first_tasks(jobs)
         jobs["processors_alone"] = np.maximum(jobs["processors"], jobs["processors_alone"])
@@ -293,6 +298,7 @@ class Controller:
             tried=tried,
             tried_bits=kernels.bits_of(tried),
             choices=choices,
+            numbers=numbers,
             gpus=machine.nodes["gpus"].astype(np.int64),
             amounts=amounts_of(jobs),
             licences=np.zeros((rows, len(machine.licences)), np.int64)
@@ -331,6 +337,9 @@ class Controller:
             fitting=np.zeros(nodes, np.uint8),
             chosen=np.zeros(nodes, np.int64),
             best=np.zeros(nodes, np.int64),
+            kept=np.zeros(nodes, np.int64),
+            taken=np.zeros(nodes, np.uint8),
+            low=np.zeros(nodes, np.uint8),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.int64),
@@ -1030,29 +1039,42 @@ def suits_of(
     nodes: RecordArray,
     reach: NDArray[np.uint8],
     featured: Integers | None = None,
-) -> tuple[NDArray[np.uint8], Integers, Integers]:
+    numbers: Integers | None = None,
+) -> tuple[NDArray[np.uint8], Integers, Integers, Integers]:
     """Nodes that could hold a part of each kind of job, the kind of each job, and the choices of each kind.
 
-    The first of these and their number (int64[kinds, 2]): kinds themselves, behind those of the jobs.
+    The first of these and their number (int64[kinds, 2]): kinds themselves, behind those of the jobs. Where
+    jobs want numbers of nodes with features, parts are in place of choices, followed by the kind without
+    features; at last these numbers.
     """
     featured = np.ones((1, len(nodes)), np.int64) if featured is None else featured
+    numbers = np.zeros((len(featured), 1), np.int64) if numbers is None else numbers
+    numbered = np.count_nonzero(numbers, axis=1)
     asked = ["partition", "cores", "memory", "gpus", "features", "whole"]
     kinds, kind = np.unique(jobs[asked], return_inverse=True)
-    rows = [
-        featured[each["features"]]
-        * (reach[each["partition"]] != 0)
+    plain = [
+        (reach[each["partition"]] != 0)
         * (nodes["cores"] >= each["cores"])
         * (nodes["memory"] >= each["memory"])
         * (nodes["gpus"] >= each["gpus"])
         for each in kinds
     ]
-    choices = np.column_stack([np.arange(len(kinds)), choices_of(featured)[kinds["features"]]])
-    for k in np.flatnonzero(choices[:, 1] > 1).tolist():
+    rows = [featured[each["features"]] * where for each, where in zip(kinds, plain, strict=True)]
+    many = np.where(numbered > 0, numbered, choices_of(featured))
+    choices = np.column_stack([np.arange(len(kinds)), many[kinds["features"]]])
+    wanted = [0] * len(kinds)
+    for k in np.flatnonzero((choices[:, 1] > 1) | (numbered[kinds["features"]] > 0)).tolist():
         choices[k, 0] = len(rows)
         rows += [rows[k] >> choice & 1 for choice in range(choices[k, 1])]
+        own = numbers[kinds["features"][k]]
+        wanted += own[: choices[k, 1]].tolist() if own.any() else [0] * int(choices[k, 1])
+        if own.any():  # without features, as backfilling plans the rest
+            rows.append(plain[k])
+            wanted.append(0)
     further = np.column_stack([np.arange(len(kinds), len(rows)), np.ones(len(rows) - len(kinds), np.int64)])
     suits = np.array(rows, np.int64).reshape(len(rows), len(nodes)) != 0
-    return suits.astype(np.uint8), kind.reshape(-1), np.concatenate([choices, further])
+    together = np.concatenate([choices, further])
+    return suits.astype(np.uint8), kind.reshape(-1), together, np.array(wanted, np.int64)
 
 
 def first_tasks(jobs: RecordArray) -> Integers:

@@ -17,6 +17,7 @@ from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.systems.node_records import (
     REASONS,
     column_of,
+    constraint_numbers,
     constraint_sets,
     constraints_of,
     events_of,
@@ -109,7 +110,7 @@ def cluster_jobs(
     of, where = _rows(workload, cluster, parameters.partition_lists or {})
     by_job, workload = workload, _repeated(workload, of)
     reach = partition_sets(cluster, names).astype(np.uint8)
-    featured = constraint_sets(cluster, names)
+    sets = (reach, constraint_sets(cluster, names), constraint_numbers(cluster))
     records = _records(
         workload,
         nodes,
@@ -143,7 +144,7 @@ def cluster_jobs(
             keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
         limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
         over = _over(of_jobs, records, workload, safe)
-    reason = _rejected(records, workload, cluster, nodes, reach, featured, over, rules)
+    reason = _rejected(records, workload, cluster, nodes, sets, over, rules)
     reason = np.where((reason == 0) & ~_admitted(owners, where, cluster, rules), len(REASONS) + 1, reason)
     total = np.array(list((parameters.licences or {}).values()), np.int64)
     reason = np.where((reason == 0) & (held > total).any(axis=1), len(REASONS) + 2, reason)
@@ -163,7 +164,8 @@ def cluster_jobs(
             nodes=nodes,
             lines=np.repeat(np.arange(len(cluster.node_types)), [kind.count for kind in cluster.node_types]),
             reach=reach,
-            featured=featured,
+            featured=sets[1],
+            numbers=sets[2],
             tier=priority,
             limits=table,
             events=events,
@@ -353,6 +355,7 @@ def _records(
         # a job is divided among nodes in one way in all of its partitions
         records[name] = shapes[which.reshape(-1)[of], k]
     records["processors_alone"] = shapes[which.reshape(-1), 4]
+    records["wanted"] = size
     records["processors"] = np.where(whole > 0, records["processors_alone"], size)
     return records
 
@@ -383,8 +386,7 @@ def _rejected(
     workload: Workload,
     cluster: Cluster,
     nodes: RecordArray,
-    reach: NDArray[np.uint8],
-    featured: Integers,
+    sets: tuple[NDArray[np.uint8], Integers, Integers],
     over_limit: NDArray[np.bool_],
     rules: Mapping[int, PartitionRules],
 ) -> Integers:
@@ -401,10 +403,16 @@ def _rejected(
                 over_partition |= mine & (values > most)
         if each.number in rules:
             over_partition |= mine & (records["nodes"] < rules[each.number].least_nodes)
-    suits, kind, choices = suits_of(records, nodes, reach, featured)
+    suits, kind, choices, numbers = suits_of(records, nodes, *sets)
     there = suits.sum(axis=1)
     of_best = np.array([there[first : first + count].max() for first, count in choices.tolist()])
-    too_large = of_best[kind] < records["nodes"]
+    named = np.zeros(len(choices), np.int64)
+    for k, (first, count) in enumerate(choices.tolist()):
+        wanted = numbers[first : first + count]
+        if wanted.any():  # parts, of which each needs its own
+            of_best[k] = there[k] if (there[first : first + count] >= wanted).all() else 0
+            named[k] = wanted.sum()
+    too_large = (of_best[kind] < records["nodes"]) | (named[kind] > records["nodes"])
     for limit in cluster.limits:
         if limit.processors is not None:
             over_limit = over_limit | (groups_of(workload, limit) >= 0) & (

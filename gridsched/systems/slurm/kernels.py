@@ -28,6 +28,7 @@ JOB = np.dtype(
         ("tried_alone", np.int64),  # whether it was tried in a partition that is EXCLUSIVE
         ("kind_alone", np.int64),  # its `kind` and `processors` if they were
         ("processors_alone", np.int64),
+        ("wanted", np.int64),  # processors that it asks for, whatever its nodes give
         ("limit", np.int64),  # time limit [s]
         ("least", np.int64),  # the shortest one, with which backfilling starts it [s]
         ("partition", np.int64),
@@ -140,8 +141,10 @@ class Tables(NamedTuple):
     tried: Any
     tried_bits: Any
     # int64[kinds, 2]: of kinds of jobs that have one of several features on all nodes the first of their
-    # choices, kinds too, and how many there are; of others the kind itself
+    # choices, kinds too, and how many there are; of those that want numbers of nodes their parts; of others
+    # the kind itself
     choices: Any
+    numbers: Any  # int64[kinds]: nodes of a kind that is such a part, else 0
     gpus: Any  # int64[m]: GPUs of each node
     amounts: Any  # int64[n, 5]: `AMOUNTS` of each job
     licences: Any  # int64[n, l]: how many of each kind of licence each job holds while it runs
@@ -187,7 +190,10 @@ class Room(NamedTuple):
     usable: Any  # uint8[m]: nodes that a job could have by time
     fitting: Any  # uint8[m]: those of them that have what it asks for
     chosen: Any  # int64[m]: nodes that it gets
-    best: Any  # int64[m]: those of the best of its choices so far
+    best: Any  # int64[m]: those of the best of its choices, or of its parts, so far
+    kept: Any  # int64[m]: nodes that were chosen before it is seen whether a job can start
+    taken: Any  # uint8[m]: nodes that parts of a job have
+    low: Any  # uint8[m]: nodes among which those of each part of a job are chosen
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # int64[m]: jobs that will have each node to themselves
@@ -306,6 +312,14 @@ def ones(bits: int) -> int:
     x = (x & _FOURS) + ((x >> np.uint64(2)) & _FOURS)
     x = (x + (x >> np.uint64(4))) & _EIGHTS
     return int((x * _BYTES) >> np.uint64(56))
+
+
+@inline
+def leave_bits(bits: Any, nodes: Any) -> None:
+    """Take nodes out of a set of bits."""
+    for node in range(len(nodes)):
+        if nodes[node]:
+            bits[node // BITS] &= ~(1 << (node % BITS))
 
 
 @inline
@@ -825,6 +839,13 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
     for jobs that share nodes those of one Weight are one. What backfilling plans for later is not chosen so:
     select/cons_tres looks at weights itself, select/linear does not.
     """
+    keep_lightest(r, job)
+    choose(free, r, job)
+
+
+@inline
+def keep_lightest(r: Any, job: Any) -> None:
+    """Keep of the fitting nodes those of the first groups that are enough, see `choose_lightest`."""
     own = ALONE if job["whole"] else SHARE
     if r.ranks[own] > 1 and r.ranks[LINEAR]:
         fitting = r.worth
@@ -837,17 +858,158 @@ def choose_lightest(free: Any, r: Any, job: Any) -> None:
             enough += fitting[last]
         for node in range(len(r.fitting)):
             r.fitting[node] &= 1 if r.rank[own, node] <= last else 0
-    choose(free, r, job)
 
 
 @inline
-def choose_anew(t: Any, r: Any, j: int) -> None:
-    """Choose again among the fitting nodes for a job that starts: without the marks of those before it."""
+def look_at_run(free: Any, r: Any, job: Any, run: int) -> tuple[int, int, int, int]:
+    """How many nodes of a run fit, what they are worth, the first of them, and the first taken one, or -1."""
+    count, worth, fit, taken = 0, 0, -1, -1
+    for node in range(r.begin[run], r.end[run]):
+        if r.fitting[node]:
+            fit = node if fit < 0 else fit
+            count += 1
+            worth += 1 if r.ranks[LINEAR] else job["cores"] if job["gpus"] > 0 else free[CORES, node]
+        elif taken < 0:
+            taken = node
+    return count, worth, fit, taken
+
+
+@noinline
+def choose_beside_taken(free: Any, r: Any, job: Any) -> None:
+    """Choose among the fitting nodes for a job that has the taken ones: as `choose`, but first next to them.
+
+    A run that has a taken node comes before one that has none, unless a later one is the better of both. It
+    gives nodes from that one upwards, then downwards. Source: `_eval_nodes` of select/cons_tres and
+    `_job_test` of select/linear, where they look at `req_node_bitmap`.
+    """
+    keep_lightest(r, job)
+    # the order of a run is that of its first node that fits; where one of another order ended the run before,
+    # taken nodes ahead of that one do not belong to it
+    runs, order_of_run = 0, -1
+    for node in range(len(r.fitting)):
+        if r.fitting[node] | r.taken[node]:
+            order = r.rank[ORDER, node]
+            is_next = runs > 0 and r.end[runs - 1] == node
+            if is_next and order_of_run == -2:
+                r.begin[runs - 1] = node
+            elif not is_next or order_of_run not in (-1, order):
+                r.begin[runs], order_of_run = node, -2 if is_next else -1
+                runs += 1
+            r.end[runs - 1] = node + 1
+            if r.fitting[node]:
+                order_of_run = order
+    found, wanted = 0, job["nodes"]
+    while found < wanted:
+        best, best_worth, best_taken, best_order, best_enough = -1, 0, -1, 0, False
+        for run in range(runs):
+            count, worth, fit, taken = look_at_run(free, r, job, run)
+            if count == 0:
+                continue
+            enough, order = count >= wanted - found, 0 if r.ranks[LINEAR] else r.rank[ORDER, fit]
+            better = best < 0 or (best_taken < 0 and taken >= 0) or order < best_order
+            if not better and order == best_order:
+                lesser = worth < best_worth or not best_enough
+                better = lesser if enough else worth > best_worth
+            if better:
+                best, best_worth, best_taken, best_order, best_enough = run, worth, taken, order, enough
+        first = max(best_taken, r.begin[best])
+        for step in range(r.end[best] - r.begin[best]):
+            node = first + step
+            if node >= r.end[best]:
+                node = r.end[best] - 1 - step
+            if found < wanted and r.fitting[node]:
+                r.fitting[node] = 0
+                r.chosen[found] = node
+                found += 1
+
+
+@inline
+def has_parts(t: Any, kind: int) -> bool:
+    """Whether jobs of a kind want numbers of nodes with features."""
+    return bool(t.numbers[t.choices[kind, 0]] > 0)
+
+
+@inline
+def choices_of_kind(t: Any, kind: int) -> tuple[int, int]:
+    """First of the choices of a kind of job, and how many there are; one with parts has no choice."""
+    first, count = t.choices[kind]
+    return (kind, 1) if has_parts(t, kind) else (first, count)
+
+
+@inline
+def be_part(t: Any, j: int, kind: int, part: int, nodes: int) -> int:
+    """Let a job ask for a part of its nodes, of which the last is the rest; how many nodes these are."""
+    first, parts = t.choices[kind]
+    t.jobs[j]["kind"] = first + part if part < parts else kind
+    rest = nodes if nodes >= 0 else FOREVER  # parts of more nodes than the job has
+    t.jobs[j]["nodes"] = t.numbers[first + part] if part < parts else rest
+    return int(t.jobs[j]["nodes"])
+
+
+@noinline
+def choose_parts(t: Any, r: Any, j: int, nodes: Any) -> int:
+    """Choose among some nodes for each part of a job in turn; -1, or the first part that gets too few.
+
+    The job asks for the nodes of that part then. Source: `_get_req_features` of slurmctld (node_scheduler.c),
+    which does not try other nodes for the parts before it.
+    """
+    kind, wanted = t.jobs[j]["kind"], t.jobs[j]["nodes"]
+    first, parts = t.choices[kind]
+    r.taken[:] = 0
+    found = 0
+    for part in range(parts + 1):
+        count = be_part(t, j, kind, part, wanted - found)
+        job, enough = t.jobs[j], count == 0
+        # nodes that have the first feature, too, come first, then those with the second one
+        for other in range(parts if part < parts else 1):
+            if enough:
+                break
+            along = first + other if part < parts else kind
+            for node in range(len(nodes)):
+                here = nodes[node] & t.tried[job["kind"], node] & t.tried[along, node]
+                r.usable[node] = here & (1 - r.taken[node])
+            mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
+            enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= count
+            if enough and part < parts:
+                choose_lightest(t.free, r, job)
+            elif enough:
+                choose_beside_taken(t.free, r, job)
+        if not enough:
+            return part
+        for k in range(count):
+            r.best[found + k] = r.chosen[k]
+            r.taken[r.chosen[k]] = 1
+        found += count
+    t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
+    for k in range(found):
+        r.chosen[k] = r.best[k]
+    return -1
+
+
+@inline
+def choose_anew(t: Any, r: Any, j: int) -> bool:
+    """Choose again among the fitting nodes for a job that starts: without the marks of those before it.
+
+    Whether there are enough, which is not sure if each part of a job was planned on its own.
+    """
+    kind, wanted = t.jobs[j]["kind"], t.jobs[j]["nodes"]
+    if has_parts(t, kind):
+        unpack(r.bits, r.low)
+        unmark(t, r, j, r.low)
+        for k in range(len(r.chosen)):
+            r.kept[k] = r.chosen[k]
+        short = choose_parts(t, r, j, r.low)
+        t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
+        if short >= 0:
+            for k in range(len(r.chosen)):
+                r.chosen[k] = r.kept[k]  # they stay planned for it
+        return short < 0
     if r.ranks[ORDER] or (r.ranks[LINEAR] and r.ranks[ALONE] > 1):
         unpack(r.bits, r.usable)
         unmark(t, r, j, r.usable)
         mark_free(t, r, t.free, t.idle, t.alone, r.usable, t.jobs[j])
         choose_lightest(t.free, r, t.jobs[j])
+    return True
 
 
 # --- reservations ---------------------------------------------------------------------------------
@@ -1248,11 +1410,15 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
 
 @inline
 def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> int:
-    """Whether a job can start now on the chosen nodes, which nobody has to leave: 1, or -1 for a limit."""
+    """Whether a job can start now on the chosen nodes, which nobody has to leave: 1, or -1 for a limit.
+
+    0 if they are not enough.
+    """
     if r.ranks[LINEAR] and r.ranks[ALONE] > 1:
         unpack(r.wanted, r.fitting)
     try_alone(t, j)
-    choose_anew(t, r, j)
+    if not choose_anew(t, r, j):
+        return 0
     return -1 if over_limit_on(t, j, r.chosen, True) else 1
 
 
@@ -1330,17 +1496,17 @@ def keep_running(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> None:
     Source: `_bf_reserve_running` of sched/backfill; select/linear does not note that nodes are whole.
     """
     if t.jobs[j]["whole"] and not r.ranks[LINEAR] and s.count[1] < b.most_stretches:
-        note_wanted(t, r, j)
+        note_wanted(r, t.jobs[j]["nodes"])
         begin = s.begin[s.order[0]]
         end = (now + t.jobs[j]["limit"]) // b.resolution * b.resolution
         reserve(s, r, begin, max(end, begin + b.resolution))
 
 
 @inline
-def note_wanted(t: Any, r: Any, j: int) -> None:
-    """Note the bits of the nodes that are chosen for a job."""
+def note_wanted(r: Any, count: int) -> None:
+    """Note the bits of the nodes that are chosen, of which there are so many."""
     r.wanted[:] = 0
-    for i in range(t.jobs[j]["nodes"]):
+    for i in range(count):
         r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
 
 

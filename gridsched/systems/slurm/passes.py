@@ -36,13 +36,19 @@ from gridsched.systems.slurm.kernels import (
     Room,
     Space,
     Tables,
+    be_part,
+    choices_of_kind,
     choose_lightest,
+    choose_parts,
     clashes,
     count_test,
+    earliest,
     fitting_nodes,
     has_licences,
+    has_parts,
     keep_off,
     keep_running,
+    leave_bits,
     mark,
     mark_free,
     next_try,
@@ -111,7 +117,7 @@ def try_submitted(t: Tables, r: Room, j: int) -> bool:
     try_alone(t, j)
     job = t.jobs[j]
     unmark(t, r, j, t.tried[job["kind"]])
-    first, choices = t.choices[job["kind"]]
+    first, choices = choices_of_kind(t, job["kind"])
     for kind in range(first, first + choices):
         nodes, able = t.tried[kind], 0
         for node in range(len(nodes)):
@@ -160,17 +166,36 @@ def look_for_nodes(t: Any, r: Any, j: int, now: int, here: Any) -> tuple[bool, b
     afterwards the nodes in service that passes may use.
     """
     job = t.jobs[j]
-    suits, tried = t.suits[job["kind"]], t.tried[job["kind"]]
+    tried = t.tried[job["kind"]]
     for node in range(len(r.usable)):
         r.usable[node] = tried[node] & (1 - r.lost[node])
     if t.counts[1] > 0:
         keep_off(t, r, job["partition"], job["limit"], now)
     for node in range(len(here)):
         here[node] = r.usable[node]
+    r.taken[:] = 0
+    kind, wanted = job["kind"], job["nodes"]
+    if has_parts(t, kind):
+        for node in range(len(here)):
+            r.low[node] = here[node] if r.completing[node] == 0 else 0
+        if choose_parts(t, r, j, r.low) < 0:
+            return True, True, True
+        for node in range(len(here)):
+            r.usable[node] = here[node] & t.tried[t.jobs[j]["kind"], node] & (1 - r.taken[node])
+    found = look_among_usable(t, r, j)
+    t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
+    return found
+
+
+@inline
+def look_among_usable(t: Any, r: Any, j: int) -> tuple[bool, bool, bool]:
+    """The same of the usable nodes, but for those that are taken."""
+    job = t.jobs[j]
+    suits = t.suits[job["kind"]]
     in_service, busy = take_off_busy(t, r, suits, job["whole"])
     able = 0
     for node in range(len(suits)):
-        able += suits[node]
+        able += suits[node] & (1 - r.taken[node])
     mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
     enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]
     if enough:
@@ -273,13 +298,16 @@ def main_pass(
         unmark(t, r, j, t.tried[kind])
         if t.counts[1] > 0 and past_reservations(t, own, t.jobs[j]["limit"], now) > now:
             continue
-        first, choices = t.choices[kind]
+        first, choices = choices_of_kind(t, kind)
         starts = over = able = waits = False
         for choice in range(choices):
             t.jobs[j]["kind"] = first + choice
             enough, is_able, would = look_for_nodes(t, r, j, now, here)
             over = over_limit_on(t, j, r.chosen, enough) or (t.jobs[j]["barred"] == BY_MEMORY and not enough)
-            starts = not over and (enough or who_gives_way.makes_room(t, r, p, j, now))
+            starts = enough and not over
+            # that others give way to one that wants numbers of nodes is not modelled
+            if not enough and not over and not has_parts(t, kind):
+                starts = who_gives_way.makes_room(t, r, p, j, now)
             if enough:
                 t.jobs[t.jobs[j]["of"]]["sized"] = 1
             if enough or starts:
@@ -310,10 +338,10 @@ def main_pass(
 
 
 @inline
-def waits_for_nodes(r: Any, job: Any) -> bool:
-    """Whether jobs that have ended have not left some of the chosen nodes yet."""
+def waits_for_nodes(r: Any, count: int) -> bool:
+    """Whether jobs that have ended have not left some of so many chosen nodes yet."""
     waits = False
-    for k in range(job["nodes"]):
+    for k in range(count):
         waits |= r.completing[r.chosen[k]] > 0
     return waits
 
@@ -331,31 +359,91 @@ def first_start(
     only_now: bool,
     horizon: int,
     idle: bool,
-) -> int:
-    """When a job could start on nodes that no plan has from a moment on; -1 if there are too few.
+) -> tuple[int, int]:
+    """When a job could start on nodes that no plan has from a moment on, and on how many.
 
-    Of several choices of nodes it is the first of those with the earliest start (`_try_sched`).
+    The former is -1 if there are too few. Of several choices of nodes it is the first of those with the
+    earliest start (`_try_sched`).
     """
-    kind = t.jobs[j]["kind"]
+    kind, wanted = t.jobs[j]["kind"], t.jobs[j]["nodes"]
+    if has_parts(t, kind):
+        found = start_of_parts(t, s, r, b, p, j, now, moment, only_now)
+        t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
+        return found
     first, choices = t.choices[kind]
     begin, best, last = FOREVER, -1, -1
     for k in range(first, first + choices):
         t.jobs[j]["kind"] = k
-        if usable_at(t, s, r, j, moment, horizon, idle) >= t.jobs[j]["nodes"]:
+        if usable_at(t, s, r, j, moment, horizon, idle) >= wanted:
             start_there = who_gives_way.earliest(t, r, b, p, j, now, only_now, horizon)
             last = k
             if start_there < begin:
                 begin, best = start_there, k
-                for i in range(t.jobs[j]["nodes"]):
+                for i in range(wanted):
                     r.best[i] = r.chosen[i]
     if best != last and begin < FOREVER:
         t.jobs[j]["kind"] = best
         usable_at(t, s, r, j, moment, horizon, idle)
         who_gives_way.earliest(t, r, b, p, j, now, only_now, horizon)
-        for i in range(t.jobs[j]["nodes"]):
+        for i in range(wanted):
             r.chosen[i] = r.best[i]  # marks that were left since may have changed them
     t.jobs[j]["kind"] = kind
-    return int(begin) if last >= 0 else -1
+    return int(begin) if last >= 0 else -1, wanted
+
+
+@noinline
+def start_of_parts(
+    t: Any,
+    s: Any,
+    r: Any,
+    b: Any,
+    p: Any,
+    j: int,
+    now: int,
+    moment: int,
+    only_now: bool,
+) -> tuple[int, int]:
+    """The same of a job that wants numbers of nodes: the latest start of its parts, each on nodes of its own.
+
+    Each has nodes for all processors that the job asks for, so has the rest, which only has to be possible.
+    The rest comes, too, behind a part for which there are too few nodes (`_try_sched`).
+    """
+    kind, wanted = t.jobs[j]["kind"], t.jobs[j]["nodes"]
+    # who asks for more processors than nodes asks for so many of each
+    least = wanted if t.jobs[j]["wanted"] > wanted else -(-wanted // max(t.jobs[j]["cores"], 1))
+    first, parts = t.choices[kind]
+    t.jobs[j]["kind"] = first + parts
+    if usable_at(t, s, r, j, moment, FOREVER, False) < wanted:
+        return -1, 0
+    r.taken[:] = 0
+    begin, found, part = -1, 0, 0
+    while part < parts or found < wanted:
+        count = max(be_part(t, j, kind, part, wanted - found), least)
+        most = wanted if part < parts else wanted - found
+        t.jobs[j]["kind"], t.jobs[j]["nodes"] = first + part, count
+        usable_at(t, s, r, j, moment, FOREVER, False)
+        leave_bits(r.bits, r.taken)
+        start_there = FOREVER
+        if count <= most and number_of_both(r.bits, r.bits) >= count:
+            start_there = earliest(t, r, b, p, j, now, only_now, FOREVER)
+        if start_there == FOREVER:
+            if part == parts or found == 0 or found >= wanted:
+                return FOREVER, 0
+            part = parts
+            continue
+        for i in range(count):
+            r.best[found + i] = r.chosen[i]
+            r.taken[r.chosen[i]] = 1
+        found += count
+        if part < parts:
+            begin = max(begin, start_there)
+            part += 1
+    for i in range(found):
+        r.chosen[i] = r.best[i]
+    # it starts on any nodes that no plan has
+    t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
+    usable_at(t, s, r, j, moment, FOREVER, False)
+    return int(begin), found
 
 
 @noinline
@@ -380,7 +468,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         # what begins after `later` is not looked at: the job is tried then
         horizon = max(later, now) if later and not no_plan and not is_part else FOREVER
         idle_then = bool(b.needs_idle and tried and horizon < FOREVER)
-        begin = first_start(t, s, r, b, p, j, now, moment, no_plan, horizon, idle_then)
+        begin, count = first_start(t, s, r, b, p, j, now, moment, no_plan, horizon, idle_then)
         if begin >= 0:
             s.count[TRIES] += 1 - tried
             tried = 1
@@ -394,7 +482,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
         if moment > begin:
             t.counts[NOTED] = 1  # another start than its nodes allow
             begin = moment
-        if begin <= now and waits_for_nodes(r, t.jobs[j]):
+        if begin <= now and waits_for_nodes(r, count):
             begin, later = now + 1, 0
         if is_part:
             note_start(t, r, j, begin)
@@ -421,7 +509,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
-        note_wanted(t, r, j)
+        note_wanted(r, count)
         if begin > now and clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue

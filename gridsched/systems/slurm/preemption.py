@@ -32,6 +32,7 @@ from gridsched.systems.slurm.kernels import (
     earliest_shared,
     fitting_nodes,
     give,
+    has_parts,
     mark_free,
     next_on,
     over_limit_on,
@@ -393,8 +394,10 @@ def has_room(t: Any, r: Any, p: Any, j: int, now: int) -> int:
     If they are killed instead, it cannot yet (0), and its nodes stay the chosen ones; -1 for a limit.
     """
     try_alone(t, j)
-    if p.counts[TAKES] == 0:
-        choose_anew(t, r, j)
+    if has_parts(t, t.jobs[j]["kind"]):
+        p.counts[TAKES] = 0  # nobody gives way to one that wants numbers of nodes
+    if p.counts[TAKES] == 0 and not choose_anew(t, r, j):
+        return 0
     if over_limit_on(t, j, r.chosen, True):
         return -1
     if p.counts[TAKES] == 0:

@@ -21,6 +21,7 @@ from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import nodes_with
 from gridsched.systems.job_outcomes import dependents_of
+from gridsched.systems.node_records import numbers_of
 from gridsched.systems.slurm.accounts import Accounting, Owner, read_accounting, read_usage, usage_factors
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
@@ -269,6 +270,7 @@ class Replay:
                     for each in self.constraints
                 ]
             ),
+            numbers=numbers_of(self.constraints),
             licences=np.array(list(self.configuration.licences.values()), np.int64),
             reach=np.array(
                 [
@@ -298,7 +300,7 @@ class Replay:
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
             jobs[k]["of"], jobs[k]["least"] = of, job.least
             jobs[k]["partition"], jobs[k]["user"] = place, users.index(job.user)
-            jobs[k]["processors"] = each * job.nodes
+            jobs[k]["processors"], jobs[k]["wanted"] = each * job.nodes, max(job.cores, 1) * job.nodes
             jobs[k]["processors_alone"] = cores[partition.nodes[0]] * job.nodes
             jobs[k]["late"], jobs[k]["barred"] = self._late(job), self.barred(job, place)
             jobs[k]["features"] = self.constraints.index(job.constraint)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
+from gridsched.nodes import MOST_NUMBERED
 from gridsched.platform import Cluster
 from gridsched.results import SEGMENT
 from gridsched.systems.node_records import ASKED_NAMES, ClusterNodes, NodeUse, times_of
@@ -106,14 +107,18 @@ def node_use(run: SlurmRun, cluster: Cluster) -> NodeUse:
     )
     of_kind = np.unpackbits(kinds[:, :-1].astype(np.uint8), axis=1, count=len(machine.reach)) != 0
     reach = (of_kind @ (machine.reach != 0)).astype(np.int64)
+    numbers = np.zeros((len(kinds), MOST_NUMBERED), np.int64)
     if machine.featured is not None:
         reach *= machine.featured[kinds[:, -1]]
+    if machine.numbers is not None:
+        numbers = machine.numbers[kinds[:, -1]]
     asked |= {"units": records["nodes"].astype(np.int64), "where": row.reshape(-1).astype(np.int64)}
     return NodeUse(
         site=ClusterNodes(
             nodes=machine.nodes,
             names=cluster.node_names,
             allowed=reach,
+            numbers=numbers,
             events=machine.events,
             windows=machine.windows,
             outages=run.jobs.outages,

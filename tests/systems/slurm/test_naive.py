@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Lifecycles, allocate
 from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER
+from gridsched.nodes import MOST_NUMBERED
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.cadence import END
 from gridsched.systems.slurm.controller import (
@@ -107,6 +108,19 @@ def draw(
             for k in rng.choice(len(jobs), number(2, 3), replace=False):
                 jobs[k] = jobs[k]._replace(submit=submit, array=-1, hetjob=hetjob)
     jobs.sort(key=lambda job: job.submit)
+    numbered = {}
+    if featured and rng.random() < 0.6:
+        for _ in range(2):
+            parts = [(some_of(rng, count, 0.6), number(1, 2)) for _ in range(number(1, 3))]
+            numbered[len(featured)] = parts
+            featured.append(
+                set().union(*[nodes for nodes, _ in parts]) if len(parts) > 1 else set(range(count))
+            )
+        for k, job in enumerate(jobs):
+            row = number(3, 4)
+            if rng.random() < 0.5 and sum(n for _, n in numbered[row]) <= job.nodes:
+                wanted = int(rng.choice([job.nodes, 2 * job.nodes]))
+                jobs[k] = job._replace(features=row, wanted=wanted)
     cluster = naive.Cluster(
         nodes=nodes,
         partitions=partitions,
@@ -118,6 +132,7 @@ def draw(
         linear=whole == "all" and rng.random() < 0.5,
         featured=featured,
         choices=choices,
+        numbered=numbered,
         licences=licences,
         one_plan=rng.random() < 0.2,
         throttles=rng.random() < 0.3,
@@ -219,9 +234,19 @@ _OF_ROWS = {"partition", "priority", "array", "barred"}
 
 
 def _bits(cluster: naive.Cluster, row: int, nodes: int) -> list[int]:
-    """A set of nodes as the package has it: a bit for each choice."""
+    """A set of nodes as the package has it: a bit for each choice, or part."""
     choices = cluster.choices.get(row, [cluster.featured[row]])
+    if row in cluster.numbered:
+        choices = [*[nodes for nodes, _ in cluster.numbered[row]], cluster.featured[row]]
     return [sum((node in each) << k for k, each in enumerate(choices)) for node in range(nodes)]
+
+
+def _numbers(cluster: naive.Cluster) -> NDArray[np.int64]:
+    """Numbers of nodes that jobs with each set of nodes want."""
+    numbers = np.zeros((len(cluster.featured), MOST_NUMBERED), np.int64)
+    for row, parts in cluster.numbered.items():
+        numbers[row, : len(parts)] = [number for _, number in parts]
+    return numbers
 
 
 def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
@@ -278,6 +303,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             featured=np.array([_bits(cluster, row, len(nodes)) for row in range(len(cluster.featured))])
             if cluster.featured
             else None,
+            numbers=_numbers(cluster) if cluster.featured else None,
             licences=np.array(cluster.licences, np.int64),
             reach=reach,
             tier=np.array(cluster.tiers),
