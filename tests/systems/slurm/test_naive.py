@@ -118,9 +118,11 @@ def draw(
             )
         for k, job in enumerate(jobs):
             row = number(3, 4)
-            if rng.random() < 0.5 and sum(n for _, n in numbered[row]) <= job.nodes:
-                wanted = int(rng.choice([job.nodes, 2 * job.nodes]))
-                jobs[k] = job._replace(features=row, wanted=wanted)
+            named = sum(n for _, n in numbered[row])
+            if rng.random() < 0.5 and named <= count:
+                wide = min(named + number(0, 2), count)
+                wanted = int(rng.choice([wide, wide, 2 * wide]))
+                jobs[k] = job._replace(nodes=wide, features=row, wanted=wanted)
     cluster = naive.Cluster(
         nodes=nodes,
         partitions=partitions,
