@@ -21,12 +21,12 @@ def test_constraints_that_are_not_modelled_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [f"{line(k)}|{text}" for k, text in enumerate(("ib", "[ib*2&big]", "ib*2", ""), 1)]
+    rows = [f"{line(k)}|{text}" for k, text in enumerate(("ib", "[ib*2&big]", "big&ib*2", ""), 1)]
     export(tmp_path, *rows, header=f"{COLUMNS}|Constraints")
     (tmp_path / "nodes.yaml").write_text(NODES_FILE, encoding="utf-8")
     told = printed("compare", "export.txt", "--timezone", "Europe/Rome", "--nodes", "nodes.yaml")
     assert row(told, "constraints")[:2] == ["2", "jobs"]
-    assert "[ib*2&big], ib*2" in told
+    assert "[ib*2&big], big&ib*2" in told
 
 
 @pytest.mark.parametrize(
