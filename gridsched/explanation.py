@@ -50,6 +50,7 @@ from gridsched.submission import EstimateName
 from gridsched.systems.base import QueueReason, Scheduler
 from gridsched.systems.request import Request
 from gridsched.verification import verify
+from gridsched.verification.nodes import is_enough
 from gridsched.workloads.dependencies import KINDS
 from gridsched.workloads.table import Workload
 
@@ -831,7 +832,7 @@ class _Schedule:
             left = ~(those & there)
             if not left.all():
                 units = np.min(list(self._units(job, now, left).values()), axis=0)
-                if self._most_units(job, units, where) >= v["asked_units"][job]:
+                if self._has_space(job, units, where):
                     kind, chosen = name, those & there
                     break
         jobs = np.unique(v["segment_job"][v["piece_segment"][chosen]])
@@ -842,25 +843,10 @@ class _Schedule:
         mine = self.v["node_reach"][self.v["asked_where"][job]] != 0
         return mine, *self._out(now, now + int(self._lengths(np.array([job]), now)[0]))
 
-    def _most_units(self, job: int, units: Integers, where: NDArray[np.bool_]) -> int:
-        """Parts of a job for which there is space on some of the nodes of its best choice.
-
-        Where it wants numbers of nodes, less what is missing of those of which most is missing.
-        """
-        row = self.v["asked_where"][job]
-        reach = self.v["node_reach"][row].astype(np.int64)
-        numbers = self.v["reach_numbers"][row] if "reach_numbers" in self.v else np.zeros(1, np.int64)
-        choices = range(int(reach.max(initial=1)).bit_length())
-        if not numbers.any():
-            return max(int(units[where & (reach >> choice & 1 != 0)].sum()) for choice in choices)
-        wanted = int(self.v["asked_units"][job])
-        parts = [*numbers[numbers > 0].tolist(), wanted - int(numbers.sum())]
-        missing = [
-            sum(n for k, n in enumerate(parts) if these >> k & 1)
-            - int(units[where & (reach & these != 0)].sum())
-            for these in range(1, 1 << len(parts))
-        ]
-        return int(wanted - max(0, *missing))
+    def _has_space(self, job: int, units: Integers, where: NDArray[np.bool_]) -> bool:
+        """Whether a job fits where there is space for so many of its parts on each of some nodes."""
+        reach = self.v["node_reach"][self.v["asked_where"][job]].astype(np.int64)
+        return is_enough(self.v, job, reach[where], units[where])
 
     def _instants(self, job: int, begin: int, end: int) -> list[int]:
         """Times of a wait from which on the reason or the place may be another."""
@@ -878,7 +864,7 @@ class _Schedule:
         v = self.v
         if "limited" in v and self._is_over_limit(job, now):
             return ["limit"]
-        units, wanted = self._units(job, now), v["asked_units"][job]
+        units = self._units(job, now)
         fitting = np.min(list(units.values()), axis=0)
         mine, down, windows = self._nodes_of(job, now)
         for reason, where in (
@@ -886,12 +872,15 @@ class _Schedule:
             ("maintenance", mine & ~down),
             ("outage", mine),
         ):
-            if self._most_units(job, fitting, where) >= wanted:
+            if self._has_space(job, fitting, where):
                 return [reason]
-        if fitting[(v["node_cluster"] == self.cluster[job]) & ~down & ~windows].sum() >= wanted:
+        if (
+            fitting[(v["node_cluster"] == self.cluster[job]) & ~down & ~windows].sum()
+            >= v["asked_units"][job]
+        ):
             return ["partition"]
         there = mine & ~down & ~windows
-        short = [name for name, each in units.items() if self._most_units(job, each, there) < wanted]
+        short = [name for name, each in units.items() if not self._has_space(job, each, there)]
         # a node that is not idle lacks processors too
         return ["nodes"] if "nodes" in short else short or ["together"]
 

@@ -90,13 +90,17 @@ def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     numbered = _numbers(v, job)[:, 0] > 0
     apart = (common[segment] == 0) & (reach > 0) & ~numbered
     yield from report_jobs(v, job[apart], "runs on nodes without one of its features in common")
-    for each in np.unique(segment[numbered]):
-        here = segment == each
-        whose = int(v["segment_job"][each])
-        if not _is_enough(v, whose, reach[here].astype(np.int64), v["piece_units"][here]):
-            yield from report_jobs(
-                v, np.array([whose]), "has too few parts on nodes with one of its features"
-            )
+    pieces = np.flatnonzero(numbered)
+    pieces = pieces[np.argsort(segment[pieces], kind="stable")]
+    of_segments = np.split(pieces, np.flatnonzero(np.diff(segment[pieces])) + 1) if len(pieces) else []
+    lacking = [
+        job[each[0]]
+        for each in of_segments
+        if not is_enough(v, int(job[each[0]]), reach[each].astype(np.int64), v["piece_units"][each])
+    ]
+    yield from report_jobs(
+        v, np.array(lacking, np.int64), "has too few parts on nodes with one of its features"
+    )
     beyond = v["piece_devices"] >> v["node_gpus"][node]
     yield from report_jobs(v, job[beyond != 0], "has a GPU that its node has not")
 
@@ -185,7 +189,7 @@ def _numbers(v: dict[str, NDArray[Any]], job: Any) -> Integers:
     return numbers
 
 
-def _is_enough(v: dict[str, NDArray[Any]], job: int, reach: Integers, parts: Integers) -> bool:
+def is_enough(v: dict[str, NDArray[Any]], job: int, reach: Integers, parts: Integers) -> bool:
     """Whether so many parts on nodes with this reach are enough for a job.
 
     With one of its choices; with numbers, any of them together have as many nodes as they name.
@@ -209,7 +213,7 @@ def _fits(v: dict[str, NDArray[Any]], job: int) -> bool:
             parts = np.minimum(parts, v[f"node_{name}"] // asked)
     if v["asked_share"][job] > 0:
         parts = np.where(v["node_gpus"] > 0, parts, 0)
-    return _is_enough(v, job, v["node_reach"][v["asked_where"][job]].astype(np.int64), parts)
+    return is_enough(v, job, v["node_reach"][v["asked_where"][job]].astype(np.int64), parts)
 
 
 def _wrongly_rejected(v: dict[str, NDArray[Any]], limited: int) -> list[str]:

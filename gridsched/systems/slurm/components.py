@@ -19,8 +19,9 @@ from gridsched.engine.type_dispatch import ModuleDispatch
 from gridsched.systems.slurm import kernels, preemption
 from gridsched.systems.slurm.kernels import (
     Preemption,
+    choices_of_kind,
+    choose_all_parts,
     choose_lightest,
-    choose_parts,
     count_for_limits,
     fitting_nodes,
     has_licences,
@@ -135,23 +136,14 @@ def fits_now(t: Any, r: Any, row: int, now: int) -> bool:
         return False
     job = t.jobs[row]
     unmark(t, r, row, t.tried[job["kind"]])
-    if has_parts(t, job["kind"]):
-        kind, nodes = job["kind"], job["nodes"]
-        for node in range(len(r.usable)):
-            r.usable[node] = t.tried[kind, node] & (1 - r.lost[node])
-        if t.counts[1] > 0:
-            keep_off(t, r, own, limit, now)
-        for node in range(len(r.low)):
-            r.low[node] = r.usable[node]
-        short = choose_parts(t, r, row, r.low)
-        t.jobs[row]["kind"], t.jobs[row]["nodes"] = kind, nodes
-        return short < 0
-    first, choices = t.choices[job["kind"]]
+    first, choices = choices_of_kind(t, job["kind"])
     for kind in range(first, first + choices):
         for node in range(len(r.usable)):
             r.usable[node] = t.tried[kind, node] & (1 - r.lost[node])
         if t.counts[1] > 0:
             keep_off(t, r, own, limit, now)
+        if has_parts(t, kind):
+            return choose_all_parts(t, r, row)
         mark_free(t, r, t.free, t.idle, t.alone, r.usable, job)
         if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
             choose_lightest(t.free, r, job)

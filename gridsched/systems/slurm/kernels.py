@@ -987,23 +987,32 @@ def choose_parts(t: Any, r: Any, j: int, nodes: Any) -> int:
 
 
 @inline
+def choose_all_parts(t: Any, r: Any, j: int) -> bool:
+    """Choose among the usable nodes for each part of a job; whether there are enough."""
+    kind, wanted = t.jobs[j]["kind"], t.jobs[j]["nodes"]
+    for node in range(len(r.low)):
+        r.low[node] = r.usable[node]
+    short = choose_parts(t, r, j, r.low)
+    t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
+    return bool(short < 0)
+
+
+@inline
 def choose_anew(t: Any, r: Any, j: int) -> bool:
     """Choose again among the fitting nodes for a job that starts: without the marks of those before it.
 
     Whether there are enough, which is not sure if each part of a job was planned on its own.
     """
-    kind, wanted = t.jobs[j]["kind"], t.jobs[j]["nodes"]
-    if has_parts(t, kind):
-        unpack(r.bits, r.low)
-        unmark(t, r, j, r.low)
+    if has_parts(t, t.jobs[j]["kind"]):
+        unpack(r.bits, r.usable)
+        unmark(t, r, j, r.usable)
         for k in range(len(r.chosen)):
             r.kept[k] = r.chosen[k]
-        short = choose_parts(t, r, j, r.low)
-        t.jobs[j]["kind"], t.jobs[j]["nodes"] = kind, wanted
-        if short >= 0:
+        found = choose_all_parts(t, r, j)
+        if not found:
             for k in range(len(r.chosen)):
                 r.chosen[k] = r.kept[k]  # they stay planned for it
-        return short < 0
+        return found
     if r.ranks[ORDER] or (r.ranks[LINEAR] and r.ranks[ALONE] > 1):
         unpack(r.bits, r.usable)
         unmark(t, r, j, r.usable)
