@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName, PassName
@@ -100,3 +102,20 @@ def simulate(
     )
     request.check(chosen)
     return request.run_of(chosen.schedule(request.submission), chosen)
+
+
+def start_times(workload: Workload, platform: Cluster, policy: LocalPolicy) -> NDArray[np.int64]:
+    """Starts of jobs as in the run of `simulate` [s], without the run; -1 for those that never start."""
+    chosen = scheduler_of(policy)
+    request = Request.of(
+        workload,
+        platform,
+        estimates="requested",
+        seed=0,
+        align="start",
+        times="home",
+        kill=False,
+        conventions=Conventions(),
+    )
+    request.check(chosen)
+    return chosen.schedule(request.submission).start_time

@@ -20,7 +20,7 @@ from gridsched.calibration.site import QUEUED, History, LoggedSite, steps
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ScheduleError
 from gridsched.policies.local import LocalPolicy
-from gridsched.simulation import simulate
+from gridsched.simulation import start_times
 from gridsched.workloads.usage import peaks
 
 Calibration = Mapping[str, float]
@@ -290,7 +290,8 @@ def simulated_waits(
     numbers = _numbers(site, calibration, order, n if order is not None else most)
     score = _scores(site, calibration, order)
     if site.on_nodes is not None:
-        start = _starts_on_nodes(site, numbers, score, chosen, eligible)
+        entered = np.where(begun >= 0, begun, eligible)
+        start = _starts_on_nodes(site, numbers, score, chosen, entered)
         waits[chosen] = np.where(start >= 0, start - site.submit[chosen], -1)
         return waits
     # those that run come first
@@ -346,13 +347,12 @@ def _starts_on_nodes(
     if not numbers.expansion:
         order = _as_ranked
     place = np.unique(numbers.age * site.submit[mine] / _HOUR - score[mine], return_inverse=True)[1]
-    run = simulate(
+    start = np.empty(len(jobs), np.int64)
+    start[turn] = start_times(
         workload.select(mine, submit_time=submit, group=place.reshape(-1)),
         cluster,
         LocalPolicy(order=order, **_BACKFILLING[numbers.backfilling]),
     )
-    start = np.empty(len(jobs), np.int64)
-    start[turn] = run["start_time"].values
     return start
 
 

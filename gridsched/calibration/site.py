@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platform import Cluster
 from gridsched.submission import runtime_estimates
 from gridsched.traces.cleaning import never_ran
@@ -176,6 +176,8 @@ def site_of(workload: Workload, processors: int | Cluster, *, seen_outages: bool
 
     Raises
     ------
+    ConfigurationError
+        If groups have limits on the nodes, since replays have queue orders in their place.
     WorkloadError
         If the first half holds no queueing: without waits there is nothing to calibrate.
     """
@@ -193,6 +195,10 @@ def site_of(workload: Workload, processors: int | Cluster, *, seen_outages: bool
     queues, queue = np.unique(workload.queue, return_inverse=True)
     on_nodes = None
     if isinstance(processors, Cluster):
+        if any(limit.by == "group" for limit in processors.limits):
+            raise ConfigurationError(
+                "a calibration does not go with limits of groups; leave them out (--without limits)"
+            )
         on_nodes, processors, seen_outages = (workload, processors), processors.processors, False
     spells = infer_outages(workload, processors) if seen_outages else []
     outages = [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.printing import UNKNOWN_TEXT, Times, facts_table, progress, quantity, table
 from gridsched.cli.runs import refuse_beside, unusual
-from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from gridsched.calibration.trust import Trusted
@@ -71,10 +70,6 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
     workload, cluster = setting.workload, setting.cluster
     if not cluster.nodes:
         workload, cluster = without(workload, replace(cluster, events=()), aspects_of(workload, cluster))
-    elif any(limit.by == "group" for limit in cluster.limits):
-        raise ConfigurationError(
-            "--calibrate: not with limits of groups; leave them out with --without limits"
-        )
     site = site_of(workload, cluster if cluster.nodes else cluster.processors)
     with progress("calibrating") as report:
         return trusted_changes(site, orders, user=workload.user, report=report)

@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
     from gridsched.aspects import Pool
     from gridsched.cli.clusters import Setting
-    from gridsched.forecasting.calibrated import CalibratedPolicy
     from gridsched.forecasting.history import MethodName
+    from gridsched.forecasting.scenarios import Replayed
     from gridsched.forecasting.snapshot import Snapshot, Timeline
+    from gridsched.platform import Cluster
     from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
 
@@ -142,7 +143,8 @@ class _Part:
     workload: Workload | None = None
     notes: dict[str, str] = field(default_factory=dict)
     names: str = ""
-    on_nodes: bool = False
+    cluster: Cluster | None = None
+    """Where futures are on its nodes."""
 
 
 def _of_site(options: argparse.Namespace) -> None:
@@ -172,9 +174,7 @@ def _forecast(options: argparse.Namespace) -> None:
         parts = [_lone_queue(options)]
     asked = _asked(parts, options)
     for number, part in enumerate(asked):
-        policy: LocalPolicy | CalibratedPolicy = local
-        if options.calibrate and part.workload is not None:
-            policy = _calibrated(options, part.workload, part.state.processors, part.now)
+        policy = _policy(part, local, options, part.now)
         with progress("learning from earlier forecasts" if options.adjust != 0 else "simulating futures"):
             told = forecast(
                 part.state,
@@ -187,7 +187,7 @@ def _forecast(options: argparse.Namespace) -> None:
                 threads=usable_cores(),
             )
         notes = part.notes | _about_size(told, part.state)
-        facts = [*_facts(told, part.workload, notes, options), *_aside(part)]
+        facts = [*_facts(told, part, notes, options), *_aside(part)]
         head = [f"{_heading(part)}:"] if part.names else []
         if number:
             print()
@@ -236,6 +236,16 @@ def _by_pools(setting: Setting, log: Log) -> list[tuple[str, Pool]]:
     return found if len(found) > 1 else [("", pool) for _, pool in found]
 
 
+def _on_nodes(workload: Workload, setting: Setting, pool: Pool) -> tuple[Workload, Cluster | None]:
+    """Jobs of a pool that its nodes can hold, and the cluster with its partitions; none without nodes."""
+    from gridsched.forecasting.on_nodes import held_by
+
+    if not setting.cluster.nodes:
+        return workload, None
+    cluster = replace(setting.cluster, partitions=pool.partitions)
+    return held_by(workload, cluster), cluster
+
+
 def _score(options: argparse.Namespace) -> None:
     """Forecast the past of a log, and print how good the forecasts of its second half were."""
     from gridsched.forecasting.queues import is_queue
@@ -256,23 +266,21 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
     from gridsched.forecasting.adjustment import LEAST
     from gridsched.forecasting.history import make_forecasts
     from gridsched.forecasting.judging import judge, second_half
-    from gridsched.forecasting.present import FUTURES, INSTANTS, JOBS
+    from gridsched.forecasting.present import FUTURES, JOBS, instants_for
     from gridsched.forecasting.snapshot import Timeline
     from gridsched.policies.local import Conventions
     from gridsched.warming import usable_cores
 
-    policy: LocalPolicy | CalibratedPolicy = local
     timeline, workload = part.state, part.workload
     assert isinstance(timeline, Timeline)
     assert workload is not None
-    if options.calibrate:
-        policy = _calibrated(options, workload, timeline.processors, None)
+    policy = _policy(part, local, options, None)
     with progress("forecasting the past"):
         made = make_forecasts(
             timeline,
             policy,
             Conventions(),
-            instants=options.adjust or INSTANTS,
+            instants=options.adjust or instants_for(policy),
             jobs=JOBS,
             futures=FUTURES,
             seed=options.seed,
@@ -330,8 +338,10 @@ def _share(value: float, whole: float) -> str:
 
 def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     """What happened according to a log, or in the simulation of it."""
+    import numpy as np
+
     from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
-    from gridsched.platform import Cluster
+    from gridsched.workloads.table import UNKNOWN
 
     if options.history is not None:
         raise ConfigurationError(f"--history: {options.trace} is a log and no queue; leave it out")
@@ -342,33 +352,43 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     now = None if options.at is None else _time(options.at, setting.workload)
     parts, timelines = [], []
     for names, pool in _by_pools(setting, log):
-        workload = setting.workload.select(pool.jobs)
+        workload, cluster = _on_nodes(setting.workload.select(pool.jobs), setting, pool)
         if options.simulated:
-            cluster = setting.cluster
-            if names or cluster.nodes:
-                cluster = Cluster(processors=pool.processors, name=workload.name)
             with progress(f"simulating {policy.name}"):
-                state = timeline_of_run(run_policy(workload, cluster, policy, options))
+                run = run_policy(workload, cluster or setting.cluster, policy, options)
+        if not options.simulated:
+            state = recorded_timeline(workload, pool.processors)
+        elif cluster is None:
+            state = timeline_of_run(run)
         else:
+            starts = run["start_time"].values
+            waits = np.where(starts >= 0, starts - workload.submit_time, UNKNOWN)
+            workload = replace(workload, wait_time=waits)
             state = recorded_timeline(workload, pool.processors)
         timelines.append(state)
-        on_nodes = bool(setting.cluster.nodes)
-        parts.append(_Part(state=state, now=now, log=log, workload=workload, names=names, on_nodes=on_nodes))
+        parts.append(_Part(state=state, now=now, log=log, workload=workload, names=names, cluster=cluster))
     if now is not None:
         _check_time(now, timelines, setting.workload)
     return parts
 
 
-def _calibrated(
-    options: argparse.Namespace, workload: Workload, processors: int, now: int | None
-) -> CalibratedPolicy:
-    """What is fitted to the log up to the time."""
+def _policy(
+    part: _Part, local: LocalPolicy, options: argparse.Namespace, now: int | None
+) -> LocalPolicy | Replayed:
+    """What futures follow: the policy, on nodes where they are known, or what is fitted to the log."""
     from gridsched.forecasting.calibrated import calibrate
+    from gridsched.forecasting.on_nodes import PolicyOnNodes
 
+    workload, cluster = part.workload, part.cluster
+    if workload is None:
+        return local
+    if not options.calibrate:
+        return local if cluster is None else PolicyOnNodes(workload, cluster, local)
     beside = {"--simulated": options.simulated, "--policy": policies_given(options)}
     refuse_beside("--calibrate", beside | unusual(options, "estimates", "overrun"))
+    size = part.state.processors if cluster is None else cluster
     with progress("calibrating") as report:
-        return calibrate(workload, processors, now=now, seed=options.seed, report=report)
+        return calibrate(workload, size, now=now, seed=options.seed, report=report)
 
 
 def _lone_queue(options: argparse.Namespace) -> _Part:
@@ -408,7 +428,9 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
     from gridsched.forecasting.snapshot import recorded_timeline
     from gridsched.workloads.table import add_counts
 
-    log = read_log(argparse.Namespace(**{**vars(options), "trace": options.history}))
+    log = _with_constraints(
+        read_log(argparse.Namespace(**{**vars(options), "trace": options.history})), options
+    )
     setting = prepared(log, options, configured(options, log))
     history = setting.workload
     size = _size(options, setting.cluster.processors if setting.cluster.nodes else None)
@@ -441,8 +463,8 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
             elsewhere = {} if parts else {_NO_HISTORY: sum(rows[name] for name in known - _named(pools))}
             kept = {why: count for why, count in workload.left_out.items() if why != ELSEWHERE}
             workload = replace(workload, left_out=add_counts(kept, elsewhere))
-        state = recorded_timeline(workload, pool.processors if setting.cluster.nodes else size)
-        on_nodes = bool(setting.cluster.nodes)
+        workload, cluster = _on_nodes(workload, setting, pool)
+        state = recorded_timeline(workload, pool.processors if cluster else size)
         parts.append(
             _Part(
                 state=state,
@@ -451,10 +473,19 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
                 workload=workload,
                 notes=notes,
                 names=names,
-                on_nodes=on_nodes,
+                cluster=cluster,
             )
         )
     return parts
+
+
+def _with_constraints(log: Log, options: argparse.Namespace) -> Log:
+    """The log with numbers for the constraints that only the queue has."""
+    from gridsched.forecasting.queues import constraints_in
+
+    known = log.names.get("constraint", ())
+    new = [text for text in constraints_in(find_trace(options.trace)) if text not in known]
+    return replace(log, names={**log.names, "constraint": (*known, *new)}) if new else log
 
 
 _NO_HISTORY = "in a partition without history"
@@ -477,12 +508,7 @@ def _partitions(options: argparse.Namespace) -> list[str]:
 def _aside(part: _Part) -> list[tuple[str, str]]:
     """Jobs that were left out or changed, of a log and of a queue."""
     of_log = [] if part.workload is None else counts(part.workload)
-    counted = [("left out", _COUNTED)] if part.on_nodes else []
-    return [*of_log, *counts_of(part.state.left_out, getattr(part.state, "repaired", {})), *counted]
-
-
-_COUNTED = "nodes, memory, GPUs, priorities and limits: processors are counted"
-"""What futures leave out of a cluster whose nodes are known."""
+    return [*of_log, *counts_of(part.state.left_out, getattr(part.state, "repaired", {}))]
 
 
 def _about_size(told: xr.Dataset, state: Timeline | Snapshot) -> dict[str, str]:
@@ -522,11 +548,11 @@ def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
 
 
 def _facts(
-    told: xr.Dataset, workload: Workload | None, notes: Mapping[str, str], options: argparse.Namespace
+    told: xr.Dataset, part: _Part, notes: Mapping[str, str], options: argparse.Namespace
 ) -> list[tuple[str, str]]:
     """What was known, each with its note."""
     facts = told.attrs
-    now = f"{facts['now']:,} s" if workload is None else moment(workload, facts["now"])
+    now = f"{facts['now']:,} s" if part.workload is None else moment(part.workload, facts["now"])
     in_use = facts["processors"] - facts["processors_free"]
     said = [
         ("time", now),
@@ -536,6 +562,8 @@ def _facts(
         ),
         ("waiting", jobs(facts["jobs_waiting"])),
         ("policy", facts["policies"]),
+        ("information used", _used(part)),
+        ("", _moved(facts.get("jobs_moved", 0))),
         ("history", _history(facts["jobs_finished"])),
         ("futures", f"{facts['futures']:,}"),
     ]
@@ -545,6 +573,22 @@ def _facts(
         held = f"held {facts['held']:.0%} of the starts of {facts['checked']:,} earlier forecasts like these"
     said.append(("intervals of 80 %", held))
     return [line for name, text in said for line in ((name, text), ("", notes.get(name, ""))) if line[1]]
+
+
+def _used(part: _Part) -> str:
+    """What futures on nodes take into account."""
+    from gridsched.aspects import aspects_of
+    from gridsched.forecasting.on_nodes import for_futures
+
+    if part.cluster is None or part.workload is None:
+        return ""
+    return ", ".join(aspects_of(*for_futures(part.workload, part.cluster)))
+
+
+def _moved(count: int) -> str:
+    if not count:
+        return ""
+    return f"{jobs(count)} running now: beside the others no room in futures, so that they start later there"
 
 
 def _lessons(outcomes: int, options: argparse.Namespace) -> str:

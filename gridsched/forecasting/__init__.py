@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gridsched.forecasting.calibrated import CalibratedPolicy, calibrate
     from gridsched.forecasting.history import METHODS, make_forecasts
     from gridsched.forecasting.judging import judge
+    from gridsched.forecasting.on_nodes import PolicyOnNodes
     from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import continue_log, read_queue
     from gridsched.forecasting.scenarios import Scenarios
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, str] = {
     "Adjustment": "gridsched.forecasting.adjustment",
     "CalibratedPolicy": "gridsched.forecasting.calibrated",
+    "PolicyOnNodes": "gridsched.forecasting.on_nodes",
     "Scenarios": "gridsched.forecasting.scenarios",
     "METHODS": "gridsched.forecasting.history",
     "Snapshot": "gridsched.forecasting.snapshot",
@@ -43,6 +45,7 @@ __all__ = [
     "Adjustment",
     "CalibratedPolicy",
     "IssuedForecasts",
+    "PolicyOnNodes",
     "Scenarios",
     "Snapshot",
     "Timeline",

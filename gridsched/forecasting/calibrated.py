@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.calibration.fitting import USUAL, Effort, fit
-from gridsched.calibration.layers import LAYERS, Calibration, held_waits, simulated_waits, used_until
+from gridsched.calibration.layers import Calibration, held_waits, layers_for, simulated_waits, used_until
 from gridsched.calibration.site import LoggedSite, site_of
 from gridsched.errors import WorkloadError
+from gridsched.forecasting.on_nodes import for_futures
 from gridsched.forecasting.snapshot import Snapshot, recorded_places
+from gridsched.platform import Cluster
 from gridsched.workloads.table import Workload
 
 CALIBRATED = "calibrated"
@@ -90,6 +92,7 @@ class CalibratedPolicy:
             queue=site.queue[number],
             recorded=np.full(len(which), -1, np.int64),
             outages=site.outages[:0],
+            on_nodes=self._on_nodes(number, run_time),
         )
         wait = simulated_waits(
             future,
@@ -102,6 +105,15 @@ class CalibratedPolicy:
             most=len(which),
         )
         return np.where(wait >= 0, submit + wait, -1)
+
+    def _on_nodes(
+        self, number: NDArray[np.int64], run_time: NDArray[np.int64]
+    ) -> tuple[Workload, Cluster] | None:
+        """Jobs of a future, and the cluster on whose nodes they are replayed, if they are."""
+        if self.site.on_nodes is None:
+            return None
+        workload, cluster = self.site.on_nodes
+        return workload.select(number, run_time=run_time), cluster
 
     def _used(self, snapshot: Snapshot) -> NDArray[np.float64] | None:
         """Processor-seconds that users had until now, for the fair share."""
@@ -120,7 +132,7 @@ class CalibratedPolicy:
 
 def calibrate(
     workload: Workload,
-    processors: int,
+    processors: int | Cluster,
     *,
     now: int | None = None,
     effort: Effort = USUAL,
@@ -133,8 +145,8 @@ def calibrate(
     ----------
     workload : Workload
         Clean jobs in order of submission, with recorded waits.
-    processors : int
-        Of the cluster.
+    processors : int or Cluster
+        Of the cluster; or the cluster itself, if futures are to run on its nodes.
     now : int, optional
         Seconds: the log is taken up to this time, with what was known then; all of it if not given.
     effort : Effort
@@ -160,7 +172,8 @@ def calibrate(
     >>> policy = gs.forecasting.calibrate(log, 1152, effort=quick)
     >>> forecast = gs.forecast(log, int(log.submit_time[1200]), policy=policy, futures=5)
     """
-    places = recorded_places(workload, processors)
+    cluster = processors if isinstance(processors, Cluster) else None
+    places = recorded_places(workload, processors if cluster is None else cluster.processors)
     if now is not None:
         known = np.asarray(workload.submit_time) <= now
         if not known.any():
@@ -176,6 +189,8 @@ def calibrate(
         )
         workload = replace(workload, wait_time=np.where(started, wait, -1), run_time=known_run)
     site = site_of(workload, processors, seen_outages=False)
-    layers = [layer for layer in LAYERS if layer != "outages"]
+    layers = [layer for layer in layers_for(site) if layer != "outages"]
     best = fit(site, layers, effort, seed=seed, report=report)[0]
+    if cluster is not None:
+        site = replace(site, on_nodes=for_futures(workload, cluster))
     return CalibratedPolicy(site, best.calibration, places)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import LEVELS
-from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.features import features
 from gridsched.forecasting.learning import walk
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
-from gridsched.forecasting.scenarios import Scenarios
+from gridsched.forecasting.scenarios import Replayed, Scenarios
 from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
@@ -83,7 +82,7 @@ class Forecasts:
 
 def make_forecasts(
     timeline: Timeline,
-    policy: LocalPolicy | CalibratedPolicy,
+    policy: LocalPolicy | Replayed,
     conventions: Conventions,
     *,
     instants: int,

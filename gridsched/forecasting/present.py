@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, check_number
 from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, Adjustment, unmoved
-from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.history import (
     Forecasts,
     feature_matrix,
@@ -20,7 +19,8 @@ from gridsched.forecasting.history import (
     quantiles_of,
 )
 from gridsched.forecasting.learning import Forest, fit, followed
-from gridsched.forecasting.scenarios import Scenarios
+from gridsched.forecasting.on_nodes import PolicyOnNodes
+from gridsched.forecasting.scenarios import Replayed, Scenarios
 from gridsched.forecasting.snapshot import (
     Snapshot,
     Timeline,
@@ -38,6 +38,9 @@ _NOT_YET = -1
 
 INSTANTS = 600
 """Earlier times at which forecasts are made to learn from."""
+
+INSTANTS_ON_NODES = 200
+"""The same where futures are on nodes: each takes some milliseconds."""
 
 JOBS = 20
 """Jobs that are forecast at each of them at most."""
@@ -81,7 +84,7 @@ def forecast(
     queue: xr.Dataset | Workload | Timeline | Snapshot,
     now: int | None = None,
     *,
-    policy: str | LocalPolicy | CalibratedPolicy | None = None,
+    policy: str | LocalPolicy | Replayed | None = None,
     quantiles: Sequence[float] = QUANTILES,
     within: int = 3600,
     futures: int = 100,
@@ -103,9 +106,9 @@ def forecast(
         `gridsched.forecasting.read_queue` has read.
     now : int, optional
         The time, seconds, after everything that happens then. A snapshot has its own.
-    policy : str, LocalPolicy or CalibratedPolicy, optional
+    policy : str, LocalPolicy, CalibratedPolicy or PolicyOnNodes, optional
         The policy that goes on from there; by default that of the run, else EASY backfilling. For a log also
-        what `gridsched.forecasting.calibrate` has fitted to it.
+        what `gridsched.forecasting.calibrate` has fitted to it, or a policy on its nodes.
     quantiles : sequence of float
         Levels above 0 and below 1.
     within : int
@@ -115,7 +118,7 @@ def forecast(
     adjust : int, optional
         At how many earlier times waiting jobs are forecast to learn from, see
         `gridsched.forecasting.learning`; 0 gives the quantiles of the futures as they are. By default 600
-        where the past is known; a snapshot has none.
+        where the past is known, 200 with a policy on nodes, whose futures take longer; a snapshot has none.
     seed : int
         Of everything that is drawn.
     threads : int
@@ -129,7 +132,8 @@ def forecast(
         were right and nobody came; submit_time, processors, estimate, user. Attributes say what was known:
         among them `learned_from`, the outcomes of earlier forecasts that were learned from; `checked`, the
         earlier forecasts of the same kind of which it is known whether their intervals of 80 % held the
-        start; and `held`, the share of those that did.
+        start; `held`, the share of those that did; and on nodes `jobs_moved`, the running jobs that start
+        later in futures than they did, for want of room beside the others.
 
     Raises
     ------
@@ -168,7 +172,7 @@ def forecast(
             timeline,
             chosen,
             conventions,
-            instants=CHECKED if adjust == 0 else adjust or INSTANTS,
+            instants=CHECKED if adjust == 0 else adjust or instants_for(chosen),
             jobs=JOBS,
             futures=FUTURES,
             seed=seed,
@@ -184,6 +188,11 @@ def forecast(
         known = feature_matrix(made, everyone, quantiles_of(ensemble, LEVELS))
         ensemble = learned.ends.apply(learned.forest.quantiles(known))
     return _dataset(snapshot, chosen, made, ensemble, levels, within, futures, seed, learned)
+
+
+def instants_for(policy: LocalPolicy | Replayed) -> int:
+    """Earlier times at which forecasts are made to learn from, unless a number is given."""
+    return INSTANTS_ON_NODES if isinstance(policy, PolicyOnNodes) else INSTANTS
 
 
 def _somebody_waited(timeline: Timeline, now: int) -> bool:
@@ -214,14 +223,12 @@ def _learned(earlier: Forecasts, now: int) -> _Learned:
 
 
 def _rules(
-    queue: xr.Dataset | Workload | Timeline | Snapshot, policy: str | LocalPolicy | CalibratedPolicy | None
-) -> tuple[LocalPolicy | CalibratedPolicy, Conventions]:
+    queue: xr.Dataset | Workload | Timeline | Snapshot, policy: str | LocalPolicy | Replayed | None
+) -> tuple[LocalPolicy | Replayed, Conventions]:
     """Policy and conventions of the futures."""
-    if isinstance(policy, CalibratedPolicy):
+    if isinstance(policy, Replayed):
         if isinstance(queue, xr.Dataset):
-            raise ConfigurationError(
-                "policy: a calibrated policy continues from recorded queues; leave it out for a run"
-            )
+            raise ConfigurationError("policy: it continues from recorded queues; leave it out for a run")
         return policy, Conventions()
     if not isinstance(queue, xr.Dataset):
         return named_policy("easy" if policy is None else policy), Conventions()
@@ -252,7 +259,7 @@ def _state(
 
 def _dataset(
     snapshot: Snapshot,
-    policy: LocalPolicy | CalibratedPolicy,
+    policy: LocalPolicy | Replayed,
     made: Scenarios,
     ensemble: NDArray[np.float64],
     levels: NDArray[np.float64],
@@ -292,6 +299,7 @@ def _dataset(
             "learned_from": learned.outcomes,
             "checked": learned.checked,
             "held": learned.held,
+            **({"jobs_moved": policy.moved(snapshot)} if isinstance(policy, PolicyOnNodes) else {}),
         },
     )
 

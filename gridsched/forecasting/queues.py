@@ -20,9 +20,10 @@ from gridsched.errors import ConfigurationError, TraceError
 from gridsched.forecasting.snapshot import RECORD, Snapshot, recorded_places, recorded_timeline
 from gridsched.nodes import seconds_on_clock
 from gridsched.submission import check_clean
+from gridsched.traces._slurm_values import parse_gpus, parse_memory, parse_nodes
 from gridsched.traces.cleaning import LONGEST_LIMIT, without_limit
 from gridsched.workloads.clock import zone_or_utc
-from gridsched.workloads.table import Workload, add_counts
+from gridsched.workloads.table import EXTRA_FIELDS, UNKNOWN, Workload, add_counts
 
 _NO_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({})
 
@@ -39,14 +40,19 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "submit_time": ("submit_time",),
     "reason": ("reason", "nodelist(reason)"),
     "priority": ("priority",),
+    "tres": ("tres_alloc", "tres"),
+    "constraint": ("features", "constraint"),
 }
 """Columns of a queue, with the names that they may have; those from user on need not be there."""
 
 _NEEDED = ("job", "state", "elapsed", "processors", "time_limit")
-_NAMED = ("user", "partition", "queue")
+_NAMED = ("user", "partition", "queue", "constraint")
+_ASKED = {"requested_memory": "memory", "requested_gpus": "gpus", "requested_nodes": "nodes"}
+"""Columns of a workload that the one with trackable resources gives."""
 _RUNNING = frozenset({"r", "running", "cg", "completing", "cf", "configuring"})
 _WAITING = frozenset({"pd", "pending"})
 _NO_LIMIT = frozenset({"", "unlimited", "infinite", "not_set", "partition_limit", "invalid", "n/a"})
+_NOTHING = frozenset({"", "(null)", "n/a", "none", "nan"})
 _HELD = "held in the queue"
 _BEYOND = "array tasks beyond the limit of their array"
 _NOT_ELIGIBLE = {
@@ -67,7 +73,9 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _CLOCK = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,5}):)?(\d{1,5}):(\d{2})", re.ASCII)
 _DAYS_HOURS = re.compile(r"(\d{1,5})-(\d{1,2})", re.ASCII)
 _STRANGER = -2
-_ROW = np.dtype([*RECORD.descr, ("partition", np.int64)])
+_ROW = np.dtype(
+    [*RECORD.descr, *((name, np.int64) for name in ("partition", "constraint", *_ASKED.values()))]
+)
 """A job of a queue; times are relative to now, and the start of one that waits is `_WAITS`."""
 _WAITS = -(2**40)
 
@@ -98,13 +106,13 @@ def read_queue(
     table : pandas.DataFrame or path
         One row a job, the waiting ones in order of the queue: columns job, state (running or pending, or as
         ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user,
-        partition, queue (the QOS), reason, priority, and waited (since the submission) or submit_time. Times
-        are seconds or written like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of
-        the history. A file is CSV, or has its fields between ``|`` as those of
-        ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V|%r|%Q"``. Jobs that cannot start are left out: held ones
-        (reason, or priority 0), those that wait for others or begin later, and array tasks beyond the limit
-        of their array. A row of several array tasks is as many jobs. A job without a time limit has the
-        longest one of queue and history.
+        partition, queue (the QOS), reason, priority, tres (like cpu=4,mem=8G,node=1,gres/gpu=2), constraint
+        (features of nodes), and waited (since the submission) or submit_time. Times are seconds or written
+        like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of the history. A file is
+        CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V|%r|%Q"``.
+        Jobs that cannot start are left out: held ones (reason, or priority 0), those that wait for others or
+        begin later, and array tasks beyond the limit of their array. A row of several array tasks is as many
+        jobs. A job without a time limit has the longest one of queue and history.
     processors : int
         Processors of the cluster.
     now : int, optional
@@ -243,13 +251,20 @@ def continue_log(
         "run_time": np.where(waits, rows["estimate"], np.maximum(rows["estimate"], ran + 1)),
         "requested_processors": rows["processors"],
         "requested_time": rows["estimate"],
-        **{name: rows[name] for name in ("user", "group", "queue", "partition")},
+        **{name: rows[name] for name in ("user", "group", "queue", "partition", "constraint")},
+        **{name: rows[short] for name, short in _ASKED.items()},
     }
-    past = {name: getattr(history, name)[kept] for name in columns}
+    unknown = np.full(len(kept), UNKNOWN)
+    before = {name: getattr(history, name) for name in columns}
+    past = {name: unknown if column is None else column[kept] for name, column in before.items()}
     past["requested_processors"] = history.processors[kept]
     together = {name: np.concatenate([past[name], columns[name]]) for name in columns}
     order = np.argsort(together["submit_time"], kind="stable")
-    in_order: dict[str, Any] = {name: column[order].astype(np.int64) for name, column in together.items()}
+    in_order: dict[str, Any] = {
+        name: column[order].astype(np.int64)
+        for name, column in together.items()
+        if name not in EXTRA_FIELDS or (column != UNKNOWN).any()
+    }
     return Workload(
         name=history.name,
         processors_available=history.processors_available,
@@ -322,6 +337,10 @@ def _read(path: Path) -> pd.DataFrame:
     if not lines:
         raise TraceError(f"{path}: is empty; give a table of the queue with a line of column names")
     rows = list(csv.reader(lines, delimiter="|" if "|" in lines[0] else ","))
+    width = len(rows[0])
+    if rows[0][-1].strip().lower() in COLUMNS["constraint"]:
+        # a constraint may have the separator in it
+        rows = [[*row[: width - 1], "|".join(row[width - 1 :])] if len(row) > width else row for row in rows]
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise TraceError(
@@ -394,6 +413,16 @@ def _rows(
         row["group"] = -1
         for name in _NAMED:
             row[name] = labels[name].number(value(name)) if name in columns else -1
+        if "constraint" in columns and str(value("constraint")).strip().lower() in _NOTHING:
+            row["constraint"] = -1
+        row["gpus"] = row["nodes"] = row["memory"] = UNKNOWN
+        if "tres" in columns:
+            tres = str(value("tres")).strip().encode()
+            memory = parse_memory(tres)
+            if memory is None:
+                raise refused("tres", "give resources like cpu=4,mem=8G,node=1,gres/gpu=2")
+            row["gpus"], row["nodes"] = parse_gpus(tres) or UNKNOWN, parse_nodes(tres)
+            row["memory"] = max(memory // size, 1) if memory > 0 else UNKNOWN
         told = {key: str(value(key)).strip().lower() for key in ("reason", "priority") if key in columns}
         if partitions and not set(str(value("partition")).strip().split(",")) & set(partitions):
             why[place] = ELSEWHERE
@@ -528,6 +557,14 @@ def partitions_in(path: Path) -> Counter[str]:
     table = _read(path)
     column = _columns(table, str(path)).get("partition")
     return Counter() if column is None else Counter(table[column].str.strip())
+
+
+def constraints_in(path: Path) -> list[str]:
+    """Constraints that a queue in a file names, each once."""
+    table = _read(path)
+    column = _columns(table, str(path)).get("constraint")
+    texts = [] if column is None else table[column].str.strip().drop_duplicates().tolist()
+    return [text for text in texts if text.lower() not in _NOTHING]
 
 
 def is_queue(path: Path) -> bool:

@@ -27,6 +27,7 @@ from gridsched.engine.scenarios import DAY, MARGIN
 from gridsched.engine.snapshot import Beginning
 from gridsched.explanation import expected_end
 from gridsched.forecasting.calibrated import CalibratedPolicy
+from gridsched.forecasting.on_nodes import PolicyOnNodes
 from gridsched.forecasting.snapshot import Snapshot
 from gridsched.policies.local import (
     Conventions,
@@ -52,6 +53,10 @@ _PARTS = 4
 """Parts of the scenarios for each thread: the threads are seldom done at once."""
 
 
+Replayed = CalibratedPolicy | PolicyOnNodes
+"""Policies of which each future is a replay."""
+
+
 class RunTimes(Protocol):
     """What run times are drawn from."""
 
@@ -70,7 +75,7 @@ class Scenarios:
     ----------
     snapshot : Snapshot
         The queue, and what has been before.
-    policy : LocalPolicy or CalibratedPolicy
+    policy : LocalPolicy, CalibratedPolicy or PolicyOnNodes
         The policy that goes on from there.
     conventions : Conventions
         Of the simulation under a local policy.
@@ -81,7 +86,7 @@ class Scenarios:
     """
 
     snapshot: Snapshot
-    policy: LocalPolicy | CalibratedPolicy
+    policy: LocalPolicy | Replayed
     conventions: Conventions
     run_times: RunTimes | None = None
     arrivals: bool = True
@@ -244,7 +249,7 @@ class Scenarios:
         snapshot, policy = self.snapshot, self.policy
         running = snapshot.running
         made = np.empty((len(run_time), len(asked)), np.int64)
-        if isinstance(policy, CalibratedPolicy) or not is_first_come(policy):
+        if not isinstance(policy, LocalPolicy) or not is_first_come(policy):
             self._one_by_one(run_time, back, asked, span, made)
             return made
         present = scenarios.Present(
@@ -294,10 +299,10 @@ class Scenarios:
                 drawn = jobs["run"] < 0
                 jobs["run"][drawn] = run_time[scenario][-1 - jobs["run"][drawn]]
                 horizon = snapshot.now + span if most else FOREVER - 1
-                if isinstance(self.policy, CalibratedPolicy):
-                    starts = self._replayed(self.policy, which, jobs, horizon)
-                else:
+                if isinstance(self.policy, LocalPolicy):
                     starts = self._scheduled(self.policy, which, jobs, horizon)
+                else:
+                    starts = self._replayed(self.policy, which, jobs, horizon)
                 complete = bool((starts[running:] >= 0).all())
                 if complete or span >= most:
                     break
@@ -328,9 +333,9 @@ class Scenarios:
         return starts[: running + waiting]
 
     def _replayed(
-        self, policy: CalibratedPolicy, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
+        self, policy: Replayed, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
     ) -> NDArray[np.int64]:
-        """The same under a calibrated policy."""
+        """The same under a policy that replays."""
         starts = policy.starts(self.snapshot, which, jobs["submit"], jobs["run"])[: len(self._present)]
         return np.where(starts <= horizon, starts, -1)
 

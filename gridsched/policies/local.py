@@ -249,6 +249,15 @@ def order_score(order: str | Score, where: str) -> Score:
     return ORDERS[order]
 
 
+def looks_at(policy: LocalPolicy, *parameters: str) -> bool:
+    """Whether an order of a policy other than first come, first served looks at any of some parameters."""
+    orders = {policy.order, policy.backfill_order} - {AS_QUEUE, "fcfs"}
+    return any(
+        set(parameters).intersection(scores.SCORE.parameters_of(order_score(order, "order")))
+        for order in orders
+    )
+
+
 POLICIES: dict[str, LocalPolicy] = {
     policy.name: policy
     for policy in (
