@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from gridsched.cli.options import (
     add_policy,
     add_simulation,
     add_trace,
+    names_of_aspects,
     policies_given,
     positive_integer,
     whole_number,
@@ -112,7 +114,7 @@ def add(commands: Any) -> None:
         type=whole_number,
         metavar="N",
         help="learn from forecasts at N earlier times and their outcomes; 0 gives the simulated futures as "
-        "they are (default: 600 where there is a history)",
+        "they are (default: 600 where there is a history, 200 on nodes)",
     )
     group.add_argument(
         "--score",
@@ -266,7 +268,7 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
     from gridsched.forecasting.adjustment import LEAST
     from gridsched.forecasting.history import make_forecasts
     from gridsched.forecasting.judging import judge, second_half
-    from gridsched.forecasting.present import FUTURES, JOBS, instants_for
+    from gridsched.forecasting.present import JOBS, effort_for
     from gridsched.forecasting.snapshot import Timeline
     from gridsched.policies.local import Conventions
     from gridsched.warming import usable_cores
@@ -275,14 +277,15 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
     assert isinstance(timeline, Timeline)
     assert workload is not None
     policy = _policy(part, local, options, None)
+    instants, futures = effort_for(policy)
     with progress("forecasting the past"):
         made = make_forecasts(
             timeline,
             policy,
             Conventions(),
-            instants=options.adjust or instants_for(policy),
+            instants=options.adjust or instants,
             jobs=JOBS,
-            futures=FUTURES,
+            futures=futures,
             seed=options.seed,
             methods=[name for name, _ in _SCORED],
             threads=usable_cores(),
@@ -424,10 +427,12 @@ def _size(options: argparse.Namespace, known: int | None) -> int:
 
 def _continued(options: argparse.Namespace) -> list[_Part]:
     """A queue from a file behind the log of what was before, and what there is to say of facts."""
-    from gridsched.forecasting.queues import ELSEWHERE, continue_log, partitions_in
+    from gridsched.aspects import without
+    from gridsched.forecasting.queues import ELSEWHERE, column_in, continue_log
     from gridsched.forecasting.snapshot import recorded_timeline
     from gridsched.workloads.table import add_counts
 
+    queue = find_trace(options.trace)
     log = _with_constraints(
         read_log(argparse.Namespace(**{**vars(options), "trace": options.history})), options
     )
@@ -442,8 +447,10 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
     if now - last > _LONG_GAP:
         days = f"{(now - last) / 86400:,.1f} days before the queue"
         notes["history"] = f"it ends {days}: arrivals are drawn as if none came in between"
+    if setting.cluster.nodes and not column_in(queue, "tres"):
+        notes["waiting"] = "their memory and GPUs are not known: the queue has no column TRES_ALLOC"
     pools = _by_pools(setting, log)
-    rows, given = partitions_in(find_trace(options.trace)), _partitions(options)
+    rows, given = Counter(column_in(queue, "partition")), _partitions(options)
     column = setting.cluster.partition_of
     known = {each.name or log.name(column, each.number) for each in setting.cluster.partitions}
     parts: list[_Part] = []
@@ -463,6 +470,7 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
             elsewhere = {} if parts else {_NO_HISTORY: sum(rows[name] for name in known - _named(pools))}
             kept = {why: count for why, count in workload.left_out.items() if why != ELSEWHERE}
             workload = replace(workload, left_out=add_counts(kept, elsewhere))
+        workload, _ = without(workload, setting.cluster, names_of_aspects(options.without))
         workload, cluster = _on_nodes(workload, setting, pool)
         state = recorded_timeline(workload, pool.processors if cluster else size)
         parts.append(

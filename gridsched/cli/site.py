@@ -12,7 +12,6 @@ from gridsched.cli.logs import Log, moment, read_log
 from gridsched.cli.options import add_command, path
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.errors import ConfigurationError
-from gridsched.io import read_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,21 +145,16 @@ def _accounting(site: Site | None, name: str) -> str:
 
 def _queue(file: Path) -> str:
     """How many jobs run and wait."""
-    from gridsched.forecasting.queues import COLUMNS, is_queue
+    from gridsched.forecasting.queues import column_in, is_queue
 
     if not is_queue(file):
         raise ConfigurationError(
             f'{file}: no queue; print it with squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V" (docs/forecast.md)'
         )
-    first, *lines = filter(str.strip, read_text(file).splitlines())
-    delimiter = "|" if "|" in first else ","
-    names = [name.strip().lower() for name in first.split(delimiter)]
-    place = next(names.index(name) for name in COLUMNS["state"] if name in names)
-    states = [
-        line.split(delimiter)[place].strip().lower() for line in lines if line.count(delimiter) >= place
-    ]
+    states = [state.lower() for state in column_in(file, "state")]
     runs, waits = (sum(state in kind for state in states) for kind in (("running", "r"), ("pending", "pd")))
-    return f"{runs:,} lines of running jobs, {waits:,} of waiting ones"
+    unknown = "" if column_in(file, "tres") else "; memory and GPUs of jobs are not known (docs/forecast.md)"
+    return f"{runs:,} lines of running jobs, {waits:,} of waiting ones{unknown}"
 
 
 def _passes(file: Path) -> str:

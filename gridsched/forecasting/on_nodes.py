@@ -100,6 +100,8 @@ class PolicyOnNodes:
     def moved(self, snapshot: Snapshot) -> int:
         """How many running jobs start later in futures than they did."""
         past, running = snapshot.past, snapshot.running
+        if not len(running):
+            return 0
         starts = self.starts(snapshot, running, past["submit"][running], past["estimate"][running])
         return int((starts != past["start"][running]).sum())
 

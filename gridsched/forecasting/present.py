@@ -36,17 +36,14 @@ QUANTILES = (0.1, 0.5, 0.9)
 _NOT_YET = -1
 """A start beyond the horizon."""
 
-INSTANTS = 600
-"""Earlier times at which forecasts are made to learn from."""
-
-INSTANTS_ON_NODES = 200
-"""The same where futures are on nodes: each takes some milliseconds."""
-
 JOBS = 20
-"""Jobs that are forecast at each of them at most."""
+"""Jobs that are forecast at an earlier time at most."""
 
-FUTURES = 20
-"""Simulated futures of each of these forecasts."""
+EFFORT = (600, 20)
+"""Earlier times at which forecasts are made to learn from, and simulated futures of each."""
+
+EFFORT_ON_NODES = (200, 10)
+"""The same where each future is a run on nodes, which takes some milliseconds."""
 
 CHECKED = 60
 """Earlier times at which forecasts are made only to see what their intervals held."""
@@ -167,14 +164,15 @@ def forecast(
     if timeline is None and adjust:
         raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
     learned = _NOTHING_LEARNED
+    instants, drawn = effort_for(chosen)
     if timeline is not None and (adjust or _somebody_waited(timeline, snapshot.now)):
         earlier = make_forecasts(
             timeline,
             chosen,
             conventions,
-            instants=CHECKED if adjust == 0 else adjust or instants_for(chosen),
+            instants=CHECKED if adjust == 0 else adjust or instants,
             jobs=JOBS,
-            futures=FUTURES,
+            futures=drawn,
             seed=seed,
             methods=("futures",) if adjust == 0 else ("learned",),
             until=snapshot.now,
@@ -190,9 +188,9 @@ def forecast(
     return _dataset(snapshot, chosen, made, ensemble, levels, within, futures, seed, learned)
 
 
-def instants_for(policy: LocalPolicy | Replayed) -> int:
-    """Earlier times at which forecasts are made to learn from, unless a number is given."""
-    return INSTANTS_ON_NODES if isinstance(policy, PolicyOnNodes) else INSTANTS
+def effort_for(policy: LocalPolicy | Replayed) -> tuple[int, int]:
+    """Earlier times at which forecasts are made to learn from, unless a number is given, and their futures."""
+    return EFFORT_ON_NODES if isinstance(policy, PolicyOnNodes) else EFFORT
 
 
 def _somebody_waited(timeline: Timeline, now: int) -> bool:

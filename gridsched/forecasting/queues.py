@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -552,19 +551,16 @@ class _Labels:
         )
 
 
-def partitions_in(path: Path) -> Counter[str]:
-    """Rows of each partition, or list of them, that a queue in a file names; none without such a column."""
+def column_in(path: Path, key: str) -> list[str]:
+    """Texts of a column, a key of `COLUMNS`, of a queue in a file, one a row; none without such a column."""
     table = _read(path)
-    column = _columns(table, str(path)).get("partition")
-    return Counter() if column is None else Counter(table[column].str.strip())
+    column = _columns(table, str(path)).get(key)
+    return [] if column is None else table[column].str.strip().tolist()
 
 
 def constraints_in(path: Path) -> list[str]:
     """Constraints that a queue in a file names, each once."""
-    table = _read(path)
-    column = _columns(table, str(path)).get("constraint")
-    texts = [] if column is None else table[column].str.strip().drop_duplicates().tolist()
-    return [text for text in texts if text.lower() not in _NOTHING]
+    return [text for text in dict.fromkeys(column_in(path, "constraint")) if text.lower() not in _NOTHING]
 
 
 def is_queue(path: Path) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -249,29 +249,27 @@ class Scenarios:
         snapshot, policy = self.snapshot, self.policy
         running = snapshot.running
         made = np.empty((len(run_time), len(asked)), np.int64)
-        if not isinstance(policy, LocalPolicy) or not is_first_come(policy):
-            self._one_by_one(run_time, back, asked, span, made)
-            return made
-        present = scenarios.Present(
-            past=self._jobs,
-            places=self._present,
-            begun=np.ascontiguousarray(snapshot.past["start"][running]),
-            asked=len(running) + asked,
-            now=snapshot.now,
-            processors=snapshot.processors,
-            span=span,
-        )
-        options = first_come_options(policy, self.conventions)
+        if isinstance(policy, LocalPolicy) and is_first_come(policy):
+            present = scenarios.Present(
+                past=self._jobs,
+                places=self._present,
+                begun=np.ascontiguousarray(snapshot.past["start"][running]),
+                asked=len(running) + asked,
+                now=snapshot.now,
+                processors=snapshot.processors,
+                span=span,
+            )
+            options = first_come_options(policy, self.conventions)
+            simulate = partial(scenarios.simulate, present, options, run_time, back)
+        else:
+            simulate = partial(self._one_by_one, run_time, back, asked, span)
         threads = min(threads, len(run_time))
         if threads < 2:
-            scenarios.simulate(present, options, run_time, back, 0, len(run_time), made)
+            simulate(0, len(run_time), made)
             return made
         bounds = np.linspace(0, len(run_time), _PARTS * threads + 1).astype(np.int64).tolist()
         with ThreadPoolExecutor(threads) as pool:
-            parts = [
-                pool.submit(scenarios.simulate, present, options, run_time, back, first, last, made)
-                for first, last in pairwise(bounds)
-            ]
+            parts = [pool.submit(simulate, first, last, made) for first, last in pairwise(bounds)]
             for part in parts:
                 part.result()
         return made
@@ -282,13 +280,15 @@ class Scenarios:
         back: NDArray[np.int64],
         asked: NDArray[np.int64],
         span: int,
+        first: int,
+        last: int,
         made: NDArray[np.int64],
     ) -> None:
-        """Simulate the scenarios of policies that have no kernel for all of them."""
+        """Simulate scenarios of policies that have no kernel for all of them, from one on up to another."""
         snapshot, present = self.snapshot, self._present
         running = len(snapshot.running)
         most, longest = back.shape[1] * DAY, 0
-        for scenario in range(len(run_time)):
+        for scenario in range(first, last):
             while True:
                 span = min(span, most)
                 places, times = _coming(snapshot, back[scenario], span)

@@ -166,3 +166,32 @@ def test_mistakes(given: str, expected: str, log: Path, queue: Path, mistake: Ca
     waits = log.with_name("waits.swf")
     waits.write_text(swf(JOBS).replace(" -1 ", " 10 ", 4))
     assert expected in mistake("forecast", *given.format(log=log, queue=queue, waits=waits).split())
+
+
+def test_futures_are_on_nodes_where_these_are_known(
+    tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    """Job 8 waits for the GPU of job 7 though processors are free; job 9 needs a feature no log had."""
+    history = export(tmp_path, line(6, User="ada", ReqTRES="cpu=1,mem=1G,node=1", AllocCPUS=1))
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(
+        "nodes:\n"
+        "- {name: c, count: 1, cores: 4, memory: 8192, features: [old]}\n"
+        "- {name: g, count: 1, cores: 2, memory: 8192, gpus: 1}\n"
+    )
+    queue = tmp_path / "queue.txt"
+    queue.write_text(
+        "JOBID|STATE|TIME|CPUS|TIME_LIMIT|USER|TRES_ALLOC|FEATURES\n"
+        "7|RUNNING|10:00|1|1:00:00|ada|cpu=1,mem=1G,node=1,gres/gpu=1|(null)\n"
+        "8|PENDING|0:00|1|30:00|ada|cpu=1,mem=1G,node=1,gres/gpu=1|(null)\n"
+        "9|PENDING|0:00|4|30:00|ada|cpu=4,mem=1G,node=1|old\n"
+    )
+    given = ("forecast", queue, "--history", history, "--nodes", nodes)
+    text = printed(*given)
+    assert_rows(text, {"information used": ["nodes", "memory", "gpus", "constraints"]})
+    assert [cells(text, number)[-1] for number in ("8", "9")] == ["3,000", "0"]
+    text = printed(*given, "--without", "gpus,constraints")
+    assert cells(text, "8")[-1] == "0"
+    assert "--without nodes" in mistake(*given, "--policy", "lxf")
+    text = printed("forecast", history, "--at", "2024-05-01T10:00:30", "--nodes", nodes, "--simulated")
+    assert_rows(text, {"information used": ["nodes", "memory"]})
