@@ -172,8 +172,8 @@ def calibrate(
     >>> policy = gs.forecasting.calibrate(log, 1152, effort=quick)
     >>> forecast = gs.forecast(log, int(log.submit_time[1200]), policy=policy, futures=5)
     """
-    cluster = processors if isinstance(processors, Cluster) else None
-    places = recorded_places(workload, processors if cluster is None else cluster.processors)
+    size = processors.processors if isinstance(processors, Cluster) else processors
+    places = recorded_places(workload, size)
     if now is not None:
         known = np.asarray(workload.submit_time) <= now
         if not known.any():
@@ -191,6 +191,6 @@ def calibrate(
     site = site_of(workload, processors, seen_outages=False)
     layers = [layer for layer in layers_for(site) if layer != "outages"]
     best = fit(site, layers, effort, seed=seed, report=report)[0]
-    if cluster is not None:
-        site = replace(site, on_nodes=for_futures(workload, cluster))
+    if isinstance(processors, Cluster):
+        site = replace(site, on_nodes=for_futures(workload, processors))
     return CalibratedPolicy(site, best.calibration, places)

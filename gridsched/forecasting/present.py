@@ -189,7 +189,7 @@ def forecast(
 
 
 def effort_for(policy: LocalPolicy | Replayed) -> tuple[int, int]:
-    """Earlier times at which forecasts are made to learn from, unless a number is given, and their futures."""
+    """Earlier times to learn from, unless a number is given, and simulated futures of each."""
     return EFFORT_ON_NODES if isinstance(policy, PolicyOnNodes) else EFFORT
 
 

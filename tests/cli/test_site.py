@@ -115,7 +115,7 @@ def test_a_forecast_of_the_queue_of_the_site(site: Path, printed: Callable[..., 
     text = printed("forecast", "--site", site, "--futures", 5)
     assert row(text, "cluster")[:4] == ["8", "of", "16", "processors"]
     assert row(text, "91")[:2] == ["eve", "12"]
-    assert row(text, "left out")[0] == "nodes"
+    assert row(text, "information used")[0] == "nodes"
     past = printed(
         "forecast", site.parent / "files" / "jobs.txt", "--site", site, "--at", "2024-05-01T10:20:00"
     )

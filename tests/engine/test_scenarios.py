@@ -57,7 +57,7 @@ def test_many_at_once_are_those_one_by_one(policy: str, overrun: Any) -> None:
         made = Scenarios(queue, named_policy(policy), Conventions(overrun))
         asked = np.flatnonzero(rng.random(len(queue.waiting)) < 0.7)
         expected = np.empty((6, len(asked)), np.int64)
-        made._one_by_one(run_time, back, asked, 9 * DAY, expected)
+        made._one_by_one(run_time, back, asked, 9 * DAY, 0, 6, expected)
         for span, threads in ((9 * DAY, 1), (1, 1), (int(rng.integers(1, 9 * DAY)), 2)):
             found = made._simulated(run_time, back, asked, span, threads)
             np.testing.assert_array_equal(found, expected)
