@@ -576,6 +576,9 @@ def _facts(
         ("futures", f"{facts['futures']:,}"),
     ]
     said.append(("learned from", _lessons(facts["learned_from"], options)))
+    if facts["weight"] < 1:
+        share = f"{1 - facts['weight']:.0%}"
+        said.append(("", f"{share} of the forecast are the futures as they are, as was best in these"))
     held = "unknown: no earlier forecasts with a known outcome"
     if facts["checked"]:
         held = f"held {facts['held']:.0%} of the starts of {facts['checked']:,} earlier forecasts like these"

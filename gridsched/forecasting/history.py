@@ -60,6 +60,8 @@ class Forecasts:
         When the timeline begins, half of its jobs have been submitted, and it ends, seconds.
     matrix : float64[n, m]
         What "learned" learns from, see `gridsched.forecasting.features`; without columns if it is not asked.
+    of_forests : float64[n, 19]
+        What "learned" says without simulated futures beside it; empty if it is not asked.
     methods : tuple of str
         What was asked: keys of `METHODS`.
     """
@@ -72,6 +74,7 @@ class Forecasts:
     middle: int
     end: int
     matrix: NDArray[np.float64]
+    of_forests: NDArray[np.float64]
     methods: tuple[str, ...]
 
     @property
@@ -177,12 +180,13 @@ def make_forecasts(
         wanted[place] = True
         elapsed = (now - asked["submit"])[:, np.newaxis]
         remaining["qbets"] = np.maximum(wait_bounds(timeline, wanted)[place] - elapsed, 0.0)
-    whole = np.concatenate(matrix)
+    whole, of_forests = np.concatenate(matrix), np.empty((0, len(LEVELS)))
     if "learned" in methods:
-        remaining["learned"] = walk(now, whole, (asked["start"] - now).astype(np.float64))
+        truth = (asked["start"] - now).astype(np.float64)
+        remaining["learned"], of_forests = walk(now, whole, remaining["futures"], truth)
     middle = int(timeline.jobs["submit"][len(timeline.jobs) // 2])
     return Forecasts(
-        now, asked["submit"], asked["start"], remaining, begin, middle, end, whole, tuple(methods)
+        now, asked["submit"], asked["start"], remaining, begin, middle, end, whole, of_forests, tuple(methods)
     )
 
 

@@ -9,8 +9,9 @@ Of a job that still waits it is not known when it starts. To leave it out would 
 each known outcome is weighted by the inverse of the share of forecasts that are old enough for such a wait to
 be known (inverse probability of censoring: Robins and Rotnitzky, in AIDS Epidemiology, 1992).
 
-Forecasts of the past are made by forests that had learned only what was known before them. The ends of their
-intervals are followed as in `gridsched.forecasting.adjustment.follow`.
+Forecasts of the past are made by forests that had learned only what was known before them, mixed with the
+simulated futures as had the best interval score up to then. The ends of their intervals are followed as in
+`gridsched.forecasting.adjustment.follow`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.forecasting.adjustment import LEAST, LEVELS, Adjustment, IssuedForecasts, follow, logarithm
+from gridsched.forecasting.adjustment import (
+    LEAST,
+    LEVELS,
+    Adjustment,
+    IssuedForecasts,
+    best_weight,
+    follow,
+    logarithm,
+    mixed,
+)
 
 if TYPE_CHECKING:
     from sklearn.ensemble import ExtraTreesRegressor
@@ -108,9 +118,12 @@ def fit(matrix: NDArray[np.float64], waited: NDArray[np.float64], age: NDArray[n
 
 
 def walk(
-    now: NDArray[np.int64], matrix: NDArray[np.float64], truth: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Forecasts of the past, each by a forest of what was known before.
+    now: NDArray[np.int64],
+    matrix: NDArray[np.float64],
+    futures: NDArray[np.float64],
+    truth: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Forecasts of the past, each by what was known before: of a forest, and of simulated futures.
 
     Parameters
     ----------
@@ -118,24 +131,48 @@ def walk(
         When each forecast is made, increasing, seconds.
     matrix : float64[n, m]
         Features at that time.
+    futures : float64[n, 19]
+        Quantiles at `LEVELS` in simulated futures, seconds.
     truth : float64[n]
         Time until the start, seconds; infinite where it is not known yet.
 
     Returns
     -------
-    float64[n, 19]
-        Quantiles at `LEVELS`, seconds; not a number where too little was known.
+    made : float64[n, 19]
+        Quantiles, seconds; not a number where too little was known.
+    of_forests : float64[n, 19]
+        Those of the forests alone.
     """
-    made = np.full((len(now), len(LEVELS)), np.nan)
+    made, of_forests = np.full((2, len(now), len(LEVELS)), np.nan)
     moments = np.unique(now)
     for part in np.array_split(moments, ROUNDS)[1:]:
         if not len(part):
             continue
         before, rows = now < part[0], (now >= part[0]) & (now <= part[-1])
-        forest = fit(matrix[before], truth[before], (part[0] - now[before]).astype(np.float64))
+        age = (part[0] - now[before]).astype(np.float64)
+        forest = fit(matrix[before], truth[before], age)
         if forest is not None:
-            made[rows] = forest.quantiles(matrix[rows])
-    return made
+            weight = weight_of_forests(of_forests[before], futures[before], truth[before], age)
+            of_forests[rows] = forest.quantiles(matrix[rows])
+            made[rows] = mixed(of_forests[rows], futures[rows], weight)
+    return made, of_forests
+
+
+def weight_of_forests(
+    of_forests: NDArray[np.float64],
+    futures: NDArray[np.float64],
+    truth: NDArray[np.float64],
+    age: NDArray[np.float64],
+) -> float:
+    """Weight of forests beside simulated futures, by earlier forecasts with known outcomes.
+
+    It is 1 on recorded starts of most sites, whose waits have reasons that a policy does not know, and less
+    where the policy of the futures is the cluster's.
+    """
+    known = np.isfinite(of_forests[:, 0]) & (truth <= age)
+    if known.sum() < LEAST:
+        return 1.0
+    return best_weight(of_forests[known], futures[known], truth[known])
 
 
 def followed(

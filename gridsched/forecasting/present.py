@@ -11,14 +11,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, check_number
-from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, Adjustment, unmoved
+from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, Adjustment, mixed, unmoved
 from gridsched.forecasting.history import (
     Forecasts,
     feature_matrix,
     make_forecasts,
     quantiles_of,
 )
-from gridsched.forecasting.learning import Forest, fit, followed
+from gridsched.forecasting.learning import Forest, fit, followed, weight_of_forests
 from gridsched.forecasting.on_nodes import PolicyOnNodes
 from gridsched.forecasting.scenarios import Replayed, Scenarios
 from gridsched.forecasting.snapshot import (
@@ -57,6 +57,8 @@ class _Learned:
     ----------
     forest : Forest or None
         None where nothing is learned.
+    weight : float
+        Of the forest beside simulated futures.
     ends : Adjustment
         How far the ends of its intervals are moved.
     outcomes : int
@@ -68,13 +70,14 @@ class _Learned:
     """
 
     forest: Forest | None
+    weight: float
     ends: Adjustment
     outcomes: int
     checked: int
     held: float
 
 
-_NOTHING_LEARNED = _Learned(None, unmoved(), 0, 0, float("nan"))
+_NOTHING_LEARNED = _Learned(None, 1.0, unmoved(), 0, 0, float("nan"))
 
 
 def forecast(
@@ -127,7 +130,8 @@ def forecast(
         For each waiting job, in order of submission: `start` (job, quantile), seconds, -1 where it is beyond
         all that was simulated; `probability`, to start within the time; `expected_start`, if all estimates
         were right and nobody came; submit_time, processors, estimate, user. Attributes say what was known:
-        among them `learned_from`, the outcomes of earlier forecasts that were learned from; `checked`, the
+        among them `learned_from`, the outcomes of earlier forecasts that were learned from; `weight`, that of
+        what was learned beside the futures themselves; `checked`, the
         earlier forecasts of the same kind of which it is known whether their intervals of 80 % held the
         start; `held`, the share of those that did; and on nodes `jobs_moved`, the running jobs that start
         later in futures than they did, for want of room beside the others.
@@ -183,8 +187,9 @@ def forecast(
     ensemble = np.sort(made.starts(futures, seed, threads=threads).T - snapshot.now, axis=1)
     if learned.forest is not None and len(ensemble):
         everyone = np.arange(len(snapshot.waiting))
-        known = feature_matrix(made, everyone, quantiles_of(ensemble, LEVELS))
-        ensemble = learned.ends.apply(learned.forest.quantiles(known))
+        simulated = quantiles_of(ensemble, LEVELS)
+        known = learned.forest.quantiles(feature_matrix(made, everyone, simulated))
+        ensemble = learned.ends.apply(mixed(known, simulated, learned.weight))
     return _dataset(snapshot, chosen, made, ensemble, levels, within, futures, seed, learned)
 
 
@@ -203,16 +208,19 @@ def _learned(earlier: Forecasts, now: int) -> _Learned:
     """What earlier forecasts teach, as far as their outcomes are known at a time."""
     age = (now - earlier.now).astype(np.float64)
     truth = np.where(earlier.truth <= age, earlier.truth, np.inf)
-    made, ends, forest = earlier.remaining["futures"], _NOTHING_LEARNED.ends, None
+    futures, weight = earlier.remaining["futures"], 1.0
+    made, ends, forest = futures, _NOTHING_LEARNED.ends, None
     if "learned" in earlier.methods:
         forest = fit(earlier.matrix, truth, age)
         if forest is not None:
             made, ends = followed(earlier.now, earlier.remaining["learned"], truth, now)
+            weight = weight_of_forests(earlier.of_forests, futures, truth, age)
     low, high = made[:, LOW], made[:, HIGH]
     decided = np.isfinite(low) & (np.minimum(truth, high) <= age)
     held = ((truth >= low) & (truth <= high))[decided]
     return _Learned(
         forest,
+        weight,
         ends,
         0 if forest is None else len(forest.outcome),
         len(held),
@@ -295,6 +303,7 @@ def _dataset(
             "futures": futures,
             "seed": seed,
             "learned_from": learned.outcomes,
+            "weight": learned.weight,
             "checked": learned.checked,
             "held": learned.held,
             **({"jobs_moved": policy.moved(snapshot)} if isinstance(policy, PolicyOnNodes) else {}),

@@ -11,7 +11,7 @@ import gridsched as gs
 from gridsched.forecasting import judge, make_forecasts, timeline_of_run
 from gridsched.forecasting.adjustment import FARTHEST, HIGH, LEVELS, MEDIAN
 from gridsched.forecasting.features import features
-from gridsched.forecasting.learning import fit, followed, walk
+from gridsched.forecasting.learning import ROUNDS, fit, followed, walk, weight_of_forests
 from gridsched.forecasting.snapshot import RECORD, Snapshot
 from gridsched.policies.local import Conventions
 from tests.forecasting.test_forecast import EASY, busy_workload, held
@@ -95,15 +95,34 @@ def test_jobs_that_still_wait_do_not_make_learned_waits_short() -> None:
 def test_walks_hold_what_they_say_and_know_nothing_later() -> None:
     now, matrix, truth = drawn_waits(4000, 2)
     truth *= np.exp(now / (20 * DAY))  # waits become longer
-    made, last = followed(now, walk(now, matrix, truth), truth, 31 * DAY)
+    beyond = np.full((4000, len(LEVELS)), np.inf)
+    made, last = followed(now, walk(now, matrix, beyond, truth)[0], truth, 31 * DAY)
     later = now > 15 * DAY
     assert 0.77 < held(made[later], truth[later]) < 0.83
     assert 0 < max(last.followed) <= FARTHEST
     middle = 20 * DAY
     other = np.where(now + truth > middle, truth * 3 + 10**6, truth)
-    again, _ = followed(now, walk(now, matrix, other), other, 31 * DAY)
+    again, _ = followed(now, walk(now, matrix, beyond, other)[0], other, 31 * DAY)
     np.testing.assert_array_equal(made[now <= middle], again[now <= middle])
     assert (made != again)[now > middle].any()
+
+
+def test_futures_count_from_when_on_their_intervals_have_been_better() -> None:
+    """They are wrong at first, and then know nearly everything; nothing later is looked at."""
+    now, matrix, truth = drawn_waits(6000, 5)
+    wrong = np.where(now < 8 * DAY, 1.5, 1.0)[:, np.newaxis]
+    futures = truth[:, np.newaxis] * np.linspace(0.98, 1.02, len(LEVELS)) * wrong
+    made, of_forests = walk(now, matrix, futures, truth)
+    parts = np.array_split(np.unique(now), ROUNDS)[1:]
+    weights = []
+    for part in parts:
+        before, rows = now < part[0], (now >= part[0]) & (now <= part[-1])
+        age = part[0] - now[before]
+        weights.append(weight_of_forests(of_forests[before], futures[before], truth[before], age))
+        between = weights[-1] * np.log(of_forests[rows] + 60) + (1 - weights[-1]) * np.log(futures[rows] + 60)
+        np.testing.assert_allclose(made[rows], np.exp(between) - 60, rtol=1e-9, atol=1e-6)
+    assert weights[0] == 1.0  # too few outcomes
+    assert weights[-1] < weights[1]
 
 
 @pytest.fixture(scope="module")
