@@ -342,9 +342,9 @@ def mixed(remaining: NDArray[np.float64], other: NDArray[np.float64], weight: fl
 def best_weight(
     remaining: NDArray[np.float64], other: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> float:
-    """Weight of the first of two forecasts, of `WEIGHTS`, whose 80 % intervals have the best score."""
-    scores = [interval_score(mixed(remaining, other, each), truth).mean() for each in WEIGHTS]
-    return WEIGHTS[int(np.argmin(scores))]
+    """Weight of the first of two forecasts, of `WEIGHTS`, by the score of 80 % intervals of logarithms."""
+    tried = (logarithm(mixed(remaining, other, each)) for each in WEIGHTS)
+    return WEIGHTS[int(np.argmin([interval_score(each, logarithm(truth)).mean() for each in tried]))]
 
 
 def interval_score(remaining: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
