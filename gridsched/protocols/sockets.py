@@ -270,7 +270,7 @@ class SocketPeer:
             if not more:
                 raise self._broken("the peer closed the connection")
             self._unread += more
-        found, self._unread = self._unread[:size], self._unread[size:]
+        found, self._unread, self._wanted = self._unread[:size], self._unread[size:], 0
         return found
 
     def _receive(self) -> bytes:
@@ -327,10 +327,10 @@ class SocketPeer:
             )
 
     def _heard(self) -> str:
-        """How much of the answer has come where it is not whole."""
-        if not self._unread:
+        """How much has come of what is awaited."""
+        if not (self._unread and self._wanted):
             return "no answer"
-        return f"only {len(self._unread):,} of {self._wanted:,} bytes of an answer"
+        return f"only {len(self._unread):,} of {self._wanted:,} bytes"
 
     def _words(self) -> str:
         """What is known of a process that was started here."""
