@@ -524,15 +524,17 @@ def _act(a: Simulated, action: Any, nodes: Any, options: GridOptions, score: Any
 
 
 @jit
-def go_on(a: Simulated, options: GridOptions, score: Any, sends: Any) -> int:
+def go_on(a: Simulated, overrun: int, predictions: int, score: Any, sends: Any) -> int:
     """Go on to the next instant at which a scheduler may decide, see `Reply`."""
-    return _go_on(by_reference(a), options, score, sends)
+    return _go_on(by_reference(a), GridOptions(overrun, predictions), score, sends)
 
 
 @jit
-def act(a: Simulated, actions: Any, nodes: Any, options: GridOptions, score: Any, sends: Any) -> int:
+def act(
+    a: Simulated, actions: Any, nodes: Any, overrun: int, predictions: int, score: Any, sends: Any
+) -> int:
     """Take the first of some actions, see `_act`."""
-    return _act(by_reference(a), actions[0], nodes, options, score, sends)
+    return _act(by_reference(a), actions[0], nodes, GridOptions(overrun, predictions), score, sends)
 
 
 @jit
@@ -552,7 +554,8 @@ def run(
     parameters: Any,
     actions: Any,
     nodes: Any,
-    options: GridOptions,
+    overrun: int,
+    predictions: int,
     score: Any,
     sends: Any,
 ) -> int:
@@ -560,7 +563,7 @@ def run(
 
     `decide` writes `actions` and returns how many they are.
     """
-    a = by_reference(a)
+    a, options = by_reference(a), GridOptions(overrun, predictions)
     state = a.state[0]
     while True:
         while state["acted"] < state["actions"]:

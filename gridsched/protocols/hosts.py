@@ -9,10 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from gridsched.errors import ProtocolError
 
 _INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_LONGER = 20
+"""More letters than an interval has."""
+
+
+@lru_cache(1 << 14)
+def _interval(text: str) -> range:
+    """Hosts of an interval; empty if it is none."""
+    match = _INTERVAL.fullmatch(text)
+    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
 
 
 def read_hosts(text: str, number: int) -> list[int]:
@@ -35,20 +45,17 @@ def read_hosts(text: str, number: int) -> list[int]:
     >>> read_hosts("5 0-2", 8)
     [0, 1, 2, 5]
     """
-    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) < number:
-        return [int(text)]
     intervals = []
     for part in text.replace(",", " ").split():
-        match = _INTERVAL.fullmatch(part)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first:
+        interval = _interval(part[:_LONGER])
+        if not interval:
             raise ProtocolError(f"hosts {text[:80]!r}: {part[:40]!r} is no interval such as 4 or 0-3")
-        if last >= number:
-            raise ProtocolError(f"hosts {text[:80]!r}: there is no host {last}; they are 0 to {number - 1}")
-        intervals.append((first, last))
-    if len(intervals) == 1:
-        return list(range(intervals[0][0], intervals[0][1] + 1))
-    return sorted({host for first, last in intervals for host in range(first, last + 1)})
+        if interval.stop > number:
+            raise ProtocolError(
+                f"hosts {text[:80]!r}: there is no host {interval.stop - 1}; they are 0 to {number - 1}"
+            )
+        intervals.append(interval)
+    return sorted(set().union(*intervals))
 
 
 def write_hosts(hosts: Iterable[int]) -> str:

@@ -97,6 +97,8 @@ class LibraryPeer:
         self._functions = {
             name: function_of(place, library, f"batsim_edc_{name}", ctypes.c_uint8) for name in names
         }
+        self._reply, self._size = ctypes.c_void_p(), ctypes.c_uint32()
+        self._written = ctypes.byref(self._reply), ctypes.byref(self._size)
         self._begun = False
 
     def exchange(self, message: bytes) -> bytes:
@@ -114,7 +116,7 @@ class LibraryPeer:
     def _begin(self, data: bytes) -> bytes:
         """Initialise it."""
         if self._abi == "dev":
-            self._call("init", data, ctypes.c_uint32(len(data)), ctypes.c_uint32(JSON))
+            self._call("init", data, JSON)
             self._begun = True
             return b""
         flags = ctypes.c_uint32(0)
@@ -124,19 +126,19 @@ class LibraryPeer:
 
     def _answer(self, name: str, message: bytes, *more: Any) -> bytes:
         """What a function writes as its answer."""
-        answer, size = ctypes.c_void_p(), ctypes.c_uint32(0)
-        given = (ctypes.c_uint32(len(message)), *more, ctypes.byref(answer), ctypes.byref(size))
-        self._call(name, message, *given)
-        if not answer.value or not 0 < size.value <= LARGEST_MESSAGE:
+        self._reply.value, self._size.value = 0, 0
+        self._call(name, message, *more, *self._written)
+        address, size = self._reply.value or 0, self._size.value
+        if not address or not 0 < size <= LARGEST_MESSAGE:
             raise ProtocolError(
-                f"library {self._place}: the answer of batsim_edc_{name} has {size.value:,} bytes at address "
-                f"{answer.value or 0:#x}; at most {LARGEST_MESSAGE:,} can be read"
+                f"library {self._place}: the answer of batsim_edc_{name} has {size:,} bytes at address "
+                f"{address:#x}; at most {LARGEST_MESSAGE:,} can be read"
             )
-        return ctypes.string_at(answer.value, size.value)
+        return ctypes.string_at(address, size)
 
     def _call(self, name: str, message: bytes, *arguments: Any) -> None:
-        """Call a function."""
-        code = self._functions[name](ctypes.c_char_p(message), *arguments)
+        """Call a function with a message, its size and more."""
+        code = self._functions[name](message, len(message), *arguments)
         if code:
             raise ProtocolError(f"library {self._place}: batsim_edc_{name} returned {code}")
 

@@ -270,7 +270,7 @@ class SocketPeer:
             if not more:
                 raise self._broken("the peer closed the connection")
             self._unread += more
-        found, self._unread = self._unread[:size], self._unread[size:]
+        found, self._unread, self._wanted = self._unread[:size], self._unread[size:], 0
         return found
 
     def _receive(self) -> bytes:
@@ -307,7 +307,8 @@ class SocketPeer:
     def _late(self, why: str) -> ProtocolError:
         """Error of an answer that does not come in time."""
         return ProtocolError(
-            f"no answer from {self._address} within {self._timeout:g} s: {why}{self._hint}{self._words()}"
+            f"{self._heard()} from {self._address} within {self._timeout:g} s: "
+            f"{why}{self._hint}{self._words()}"
         )
 
     def _broken(self, why: str) -> ProtocolError:
@@ -316,15 +317,20 @@ class SocketPeer:
             # it has a moment to end, so that what it says of that can be shown
             self._process.wait(_FAREWELL / 10)
             self._look_at_process()
-        part = f" after {len(self._unread):,} of {self._wanted:,} bytes" if self._unread else ""
-        return ProtocolError(f"no answer from {self._address}: {why}{part}{self._hint}{self._words()}")
+        return ProtocolError(f"{self._heard()} from {self._address}: {why}{self._hint}{self._words()}")
 
     def _look_at_process(self) -> None:
         """Refuse to wait for a process that has ended."""
         if self._process is not None and self._process.has_ended():
             raise ProtocolError(
-                f"no answer from {self._process.command!r}{self._process.last_words()}{self._hint}"
+                f"{self._heard()} from {self._process.command!r}{self._process.last_words()}{self._hint}"
             )
+
+    def _heard(self) -> str:
+        """How much has come of what is awaited."""
+        if not (self._unread and self._wanted):
+            return "no answer"
+        return f"only {len(self._unread):,} of {self._wanted:,} bytes"
 
     def _words(self) -> str:
         """What is known of a process that was started here."""

@@ -69,6 +69,7 @@ uint8_t batsim_edc_take_decisions(const uint8_t *w, uint32_t n, uint8_t **answer
 
 FAULTS = {
     "no answer": (("0", "0", "0", "0"), "answer of batsim_edc_take_decisions has 0 bytes at address 0x0"),
+    "nothing written": (("0", "*size", "*answer", "0"), "take_decisions has 0 bytes at address 0x0"),
     "no address": (("0", "9", "0", "0"), "has 9 bytes at address 0x0"),
     "too long": (("0", "4000000000u", "(uint8_t *)hello", "0"), "has 4,000,000,000 bytes at address"),
     "an error": (("7", "0", "0", "0"), "batsim_edc_take_decisions returned 7"),

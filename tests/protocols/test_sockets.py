@@ -124,11 +124,28 @@ def test_an_answer_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
             client.poll(100)
 
 
+GREETING = b"\xff" + bytes(8) + b"\x7f\3\0NULL" + bytes(48)
+READY = b"\4\x19\5READY\x0bSocket-Type\0\0\0\3REP"
+HALF = b"\1\0\0\x20half"
+
+
+def test_half_an_answer_of_a_command() -> None:
+    script = (
+        "import socket, sys, time; bound = socket.socket(socket.AF_UNIX); bound.bind(sys.argv[1][6:]); "
+        f"bound.listen(); peer, _ = bound.accept(); peer.sendall({GREETING + READY!r}); "
+        f"peer.recv({len(GREETING + READY) + 1}, socket.MSG_WAITALL); peer.sendall({HALF!r}); "
+        "time.sleep(float(sys.argv[2]))"
+    )
+    for seconds, timeout, words in ((0, 20.0, "', which ended with code 0"), (60, 3.0, "it is connected")):
+        command = shlex.join([sys.executable, "-c", script, "{socket}", str(seconds)])
+        with pytest.raises(ProtocolError, match="at 0 s: only 4 of 32 bytes from") as raised:
+            gs.simulate(SMALL, hosts(2), gs.External(command=command, timeout=timeout), kill=True)
+        assert words in str(raised.value)
+
+
 def test_half_an_answer_and_one_of_a_gigabyte() -> None:
-    greeting = b"\xff" + bytes(8) + b"\x7f\3\0NULL" + bytes(48)
-    ready = b"\4\x19\5READY\x0bSocket-Type\0\0\0\3REP"
     for frames, words in (
-        (b"\1\0\0\x20half", "closed the connection after 4 of 32 bytes"),
+        (HALF, "at 0 s: only 4 of 32 bytes from tcp:"),
         (b"\1\0\2" + (2**30).to_bytes(8, "big"), "1,073,741,824 bytes"),
         (b"\0\2{}", "not that of a socket REP"),
     ):
@@ -137,8 +154,8 @@ def test_half_an_answer_and_one_of_a_gigabyte() -> None:
             def act(server: socket.socket = server, frames: bytes = frames) -> None:
                 connection, _ = server.accept()
                 with connection:
-                    connection.sendall(greeting + ready)
-                    connection.recv(len(greeting + ready), socket.MSG_WAITALL)
+                    connection.sendall(GREETING + READY)
+                    connection.recv(len(GREETING + READY), socket.MSG_WAITALL)
                     connection.sendall(frames)
                     connection.shutdown(socket.SHUT_WR)
                     while connection.recv(4096):
@@ -172,7 +189,9 @@ def test_what_does_not_speak_zeromq(said: bytes) -> None:
         thread = threading.Thread(target=act)
         thread.start()
         line = refused(f"tcp://127.0.0.1:{server.getsockname()[1]}", 2.0)
-        assert any(words in line for words in ("does not speak ZeroMQ", "no answer", "security"))
+        assert any(
+            words in line for words in ("does not speak ZeroMQ", "no answer", "bytes from", "security")
+        )
         thread.join()
 
 

@@ -15,7 +15,7 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import UNSET
@@ -40,9 +40,6 @@ _LATEST = 2**52
 _FUTURE, _WAITING, _RUNNING, _ENDED = range(4)
 _STATES = ("has not been submitted", "waits", "runs", "has ended or been rejected")
 """What a job does, and how that is said."""
-
-_NO_JOB, _UNAVAILABLE, _ASLEEP = -1, -2, -3
-"""What a host has instead of a job."""
 
 DYNAMIC = "dynamic_registration"
 _PROFILES_AT_START, _PROFILES_AT_SUBMISSION = (
@@ -106,14 +103,13 @@ class Counts:
     power_state_changes: int = 0
 
 
-@dataclass(order=True)
-class _Due:
-    """A decision that is carried out at a time; where it stood in the answer to which message."""
+class _Due(NamedTuple):
+    """A decision that is carried out at a time; each has a number of its own, and a place in its answer."""
 
     time: int
     number: int
-    index: int = field(compare=False)
-    decision: Decision = field(compare=False)
+    place: int
+    decision: Decision
 
 
 @dataclass(order=True)
@@ -210,9 +206,9 @@ class Session:
         self._last_event = max((max(each.time, each.end) for each in cluster.events), default=None)
         self._cores = unit
         self._sizes = (-(-np.asarray(workload.processors, np.int64) // unit)).tolist()
-        self._walltimes = sim.submission.estimate.tolist()
-        self._submits = np.asarray(workload.submit_time, np.int64).tolist()
-        self._runs = sim.submission.run_time.tolist()
+        self._walltimes = sim.submission.estimate.astype(float).tolist()
+        self._submits = np.asarray(workload.submit_time, float).tolist()
+        self._runs = sim.submission.run_time.astype(float).tolist()
         requested = np.asarray(workload.requested_time, np.int64)
         reached = (requested > 0) & (sim.submission.run_time >= requested)
         self._reaches_walltime = (reached & (sim.submission.killed is not None)).tolist()
@@ -220,12 +216,15 @@ class Session:
         self._fails = (np.asarray(workload.status, np.int64) == 0).tolist()
         self._ids = [f"{WORKLOAD}!{name}" for name in terms.job_ids]
         self._jobs = {job_id: job for job, job_id in enumerate(self._ids)}
+        # as the peer knows them: with the attempt where a failure has killed them
+        self._names = list(self._ids)
         self._state = [_FUTURE] * len(workload)
         self._attempts: dict[int, int] = {}
         self._running: dict[int, list[int]] = {}
         self._starts: dict[int, int] = {}
-        self._owner = [_NO_JOB] * len(names)
-        self._out: list[bool] = [False] * len(names)
+        self._idle = set(range(len(names)))
+        self._asleep: set[int] = set()
+        self._out: set[int] = set()
         self._to_come = self._expected()
         self._entered = 0
         self._events: list[Event] = []
@@ -305,8 +304,7 @@ class Session:
         profiles: dict[str, float] = {}
         if self.terms.forward_profiles or _PROFILES_AT_START in features:
             profiles = {
-                f"{WORKLOAD}!{name}": float(run)
-                for name, run in zip(self.terms.profiles, self._runs, strict=True)
+                f"{WORKLOAD}!{name}": run for name, run in zip(self.terms.profiles, self._runs, strict=True)
             }
         hosts = tuple(m.Host(k, name, self._cores) for k, name in enumerate(self._host_names))
         configuration = {"profiles-forwarded-on-submission": self._forward}
@@ -320,7 +318,8 @@ class Session:
         if waiting:
             raise ProtocolError(
                 f"{self.codec.name}: {len(waiting)} jobs wait at {self._now} s (first: "
-                f"{self._name(waiting[0])!r}), nothing else will happen, and the decision process starts none"
+                f"{self._names[waiting[0]]!r}), nothing else will happen, and the decision process starts "
+                "none"
             )
         # those without end would never stop
         self._calls = [call for call in self._calls if call.left > 0]
@@ -342,11 +341,6 @@ class Session:
 
     # --- what happened ------------------------------------------------------------------------------
 
-    def _name(self, job: int) -> str:
-        """Name of a job as the peer knows it, with its attempt where it was killed by a failure."""
-        attempt = self._attempts.get(job)
-        return f"{self._ids[job]}#{attempt}" if attempt else self._ids[job]
-
     def _see_ends(self) -> None:
         """Tell of jobs that run no longer."""
         running = self.sim.running
@@ -367,22 +361,23 @@ class Session:
 
     def _finish(self, job: int, state: m.FinalState, code: int) -> None:
         """Let a job have ended."""
-        for host in self._running.pop(job):
-            self._owner[host] = _UNAVAILABLE if self._out[host] else _NO_JOB
+        self._idle.update(self._running.pop(job))
+        self._idle.difference_update(self._out)
         self._state[job] = _ENDED
         self._final[job] = state
         self._events.append(
-            m.JobCompleted(float(self._now), self._name(job), state, code, self._allocations[job])
+            m.JobCompleted(float(self._now), self._names[job], state, code, self._allocations[job])
         )
 
     def _see_restart(self, job: int) -> None:
         """Submit a job that a failure has killed under another name, unless it is lost."""
         self._attempts[job] = self._attempts.get(job, 0) + 1
+        self._names[job] = f"{self._ids[job]}#{self._attempts[job]}"
         if self.sim.clusters[0].requeue == "lost":
             return
         if self.sim.clusters[0].requeue == "end":
             self._entered += 1
-        self._jobs[self._name(job)] = job
+        self._jobs[self._names[job]] = job
         self._submit(job)
 
     def _see_hosts(self) -> None:
@@ -391,18 +386,16 @@ class Session:
         if self._last_event is not None and self._now >= self._last_event:
             self._last_event = None
             self._events.append(m.AllEventsInjected(float(self._now)))
-        out = ((nodes["down"] != 0) | (nodes["drained"] != 0) | (nodes["windows"] > 0)).tolist()
+        takes_none = (nodes["down"] != 0) | (nodes["drained"] != 0) | (nodes["windows"] > 0)
+        out = set(np.flatnonzero(takes_none).tolist())
         if out == self._out:
             return
-        for available in (False, True):
-            changed = [
-                host for host, now in enumerate(out) if now != self._out[host] and now is not available
-            ]
+        for available, changed in ((False, out - self._out), (True, self._out - out)):
             if changed:
                 self._events.append(m.HostsChanged(float(self._now), write_hosts(changed), available))
-            for host in changed:
-                if self._owner[host] < 0:
-                    self._owner[host] = _NO_JOB if available else _UNAVAILABLE
+        self._asleep -= out ^ self._out
+        self._idle |= self._out.difference(out, *self._running.values())
+        self._idle -= out
         self._out = out
 
     def _see_calls(self) -> None:
@@ -435,12 +428,12 @@ class Session:
         self._events.append(
             m.JobSubmitted(
                 float(self._now),
-                self._name(job),
+                self._names[job],
                 self._sizes[job],
-                float(self._walltimes[job]),
-                float(self._submits[job]),
+                self._walltimes[job],
+                self._submits[job],
                 self.terms.profiles[job],
-                float(self._runs[job]) if self._forward else None,
+                self._runs[job] if self._forward else None,
                 self._labels[job],
             )
         )
@@ -481,7 +474,7 @@ class Session:
             if decision.timestamp != now:
                 if decision.timestamp < now:
                     raise self._refused(due, "timestamp", "that is past")
-                due.time = self._whole(decision.timestamp)
+                due = due._replace(time=self._whole(decision.timestamp))
                 self._wake_at(due.time)
             heapq.heappush(self._due, due)
 
@@ -505,7 +498,7 @@ class Session:
         """Error of a decision, with where it stood."""
         what, place = self.codec.place(due.decision, name)
         return ProtocolError(
-            f"{self.codec.name}, at {self._now} s: $.events[{due.index}]"
+            f"{self.codec.name}, at {self._now} s: $.events[{due.place}]"
             + (f".{place if name != 'timestamp' else name}" if name else "")
             + f" of {what} for {due.decision.timestamp:.16g} s: {why}"
         )
@@ -535,7 +528,7 @@ class Session:
     def _job(self, due: _Due, job_id: str, state: int | None = None) -> int:
         """The job that a decision names, which has to be in a state."""
         job = self._jobs.get(job_id)
-        if job is None or (self._name(job) != job_id and state is not None):
+        if job is None or (self._names[job] != job_id and state is not None):
             raise self._refused(due, "job_id", f"there is no job {job_id[:80]!r}")
         if state is not None and self._state[job] != state:
             raise self._refused(due, "job_id", f"job {job_id!r} {_STATES[self._state[job]]}")
@@ -551,16 +544,14 @@ class Session:
                 "hosts",
                 f"{len(hosts)} hosts for job {decision.job_id!r}, which asks for {self._sizes[job]}",
             )
-        owner = self._owner
-        for host in hosts:
-            if owner[host] != _NO_JOB:
-                raise self._refused(due, "hosts", f"host {host} {self._use_of(host)}")
+        if not self._idle.issuperset(hosts):
+            host = next(host for host in hosts if host not in self._idle)
+            raise self._refused(due, "hosts", f"host {host} {self._use_of(host)}")
         try:
             self.sim.start(job, nodes=hosts if self._on_nodes else None)
         except ScheduleError as error:
             raise self._refused(due, "hosts", str(error)) from None
-        for host in hosts:
-            owner[host] = job
+        self._idle.difference_update(hosts)
         self._state[job] = _RUNNING
         self._running[job] = hosts
         self._starts[job] = self._now
@@ -569,16 +560,16 @@ class Session:
     def _hosts(self, due: _Due, text: str) -> list[int]:
         """Hosts of a set."""
         try:
-            return read_hosts(text, len(self._owner))
+            return read_hosts(text, len(self._host_names))
         except ProtocolError as error:
             raise self._refused(due, "hosts", str(error)) from None
 
     def _use_of(self, host: int) -> str:
         """What a host does that takes no job."""
-        owner = self._owner[host]
-        if owner >= 0:
-            return f"runs job {self._name(owner)!r}"
-        return "sleeps" if owner == _ASLEEP else "is not available"
+        for job, hosts in self._running.items():
+            if host in hosts:
+                return f"runs job {self._names[job]!r}"
+        return "sleeps" if host in self._asleep else "is not available"
 
     def _kill(self, due: _Due, decision: m.KillJobs) -> None:
         """Kill jobs, and say so; what has ended before is left as it is."""
@@ -588,7 +579,7 @@ class Session:
             job = self._job(due, job_id)
             if self._state[job] not in (_RUNNING, _ENDED):
                 raise self._refused(due, "job_ids", f"job {job_id!r} {_STATES[self._state[job]]}")
-            if self._state[job] == _RUNNING and job_id == self._name(job):
+            if self._state[job] == _RUNNING and job_id == self._names[job]:
                 done = (self._now - self._starts[job]) / max(self._runs[job], 1)
                 progress[job_id], profiles[job_id] = done, self.terms.profiles[job]
                 self.sim.kill(job)
@@ -636,11 +627,14 @@ class Session:
         hosts = self._hosts(due, decision.hosts)
         self.counts.power_state_requests += 1
         self.counts.power_state_changes += len(hosts)
-        for host in hosts:
-            if self._owner[host] >= 0 and asleep:
-                raise self._refused(due, "hosts", f"host {host} {self._use_of(host)}, and cannot sleep")
-            if self._owner[host] in (_NO_JOB, _ASLEEP):
-                self._owner[host] = _ASLEEP if asleep else _NO_JOB
+        busy = set().union(*self._running.values()).intersection(hosts)
+        if busy and asleep:
+            host = min(busy)
+            raise self._refused(due, "hosts", f"host {host} {self._use_of(host)}, and cannot sleep")
+        able = (self._idle | self._asleep).intersection(hosts)
+        self._idle -= able
+        self._asleep -= able
+        (self._asleep if asleep else self._idle).update(able)
         self._events.append(
             m.HostStateChanged(float(self._now), decision.hosts, decision.state, self.terms.state_as_number)
         )

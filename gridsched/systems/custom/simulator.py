@@ -154,14 +154,17 @@ class Simulator:
     def _keep(self, arrays: engine.Simulated) -> None:
         """Work on these arrays from now on."""
         self._arrays, self._pinned = arrays, pinned(arrays, self._pinned)
-        self._state: Any = arrays.state[0]
+        # records of NumPy are slow to read
+        self._state: dict[str, NDArray[np.int64]] = {
+            name: arrays.state[name] for name in engine.STATE.names or ()
+        }
 
     def _call(self, kernel: Any, arguments: Callable[[], tuple[Any, ...]] = tuple) -> int:
         """Reply of a kernel, with more room and local policies if it wants them."""
         while True:
             # only local policies score, and a function is dear to hand over
             score = self._grid.score if self._sends else None
-            asked = (self._pinned, *arguments(), self._options, score, self._sends)
+            asked = (self._pinned, *arguments(), *self._options, score, self._sends)
             reply = int(kernel(*asked))
             if reply == Reply.ROOM:
                 self._make_room()
@@ -174,7 +177,7 @@ class Simulator:
         """Give each array that is full more room."""
         self._grid.make_room()
         local = self._grid.local
-        calls = int(self._state["calls"]) + 1
+        calls = self._state["calls"].item() + 1
         alive, room = local.real.waiting.shape[1], len(self._arrays.calls)
         sizes = {"alive": alive, "room": 2 * alive, "calls": room if calls <= room else 2 * room}
         self._keep(grow(self._arrays._replace(local=local), sizes))
@@ -186,7 +189,7 @@ class Simulator:
     @property
     def now(self) -> int:
         """Present time [s]."""
-        return int(self._state["now"])
+        return self._state["now"].item()
 
     @property
     def queue(self) -> NDArray[Any]:
@@ -196,14 +199,14 @@ class Simulator:
         nodes all that it takes), requested_processors, user, group, queue (numbers of the log), home (index
         of the cluster of submission, -1 for none).
         """
-        first = self._state["first"]
-        queue: NDArray[Any] = self._arrays.queue[first : first + self._state["queued"]]
+        first = self._state["first"].item()
+        queue: NDArray[Any] = self._arrays.queue[first : first + self._state["queued"].item()]
         return queue
 
     @property
     def entered(self) -> int:
         """How many jobs have come to the end of the queue so far."""
-        return int(self._state["entered"])
+        return self._state["entered"].item()
 
     def times_killed(self, job: int) -> int:
         """How often a job was killed so far, by `kill` or by a failure of its nodes."""
@@ -212,7 +215,7 @@ class Simulator:
     @property
     def running(self) -> NDArray[Any]:
         """Jobs that run, by start; fields: job, cluster, processors, start_time and expected_end [s]."""
-        running: NDArray[Any] = self._arrays.running[: self._state["running"]]
+        running: NDArray[Any] = self._arrays.running[: self._state["running"].item()]
         return running
 
     @property
@@ -399,9 +402,9 @@ class Simulator:
                 f"the simulation is at {self.now} s, and not at its end: call advance() until it is False"
             )
         self._grid.check_order()
-        counters = {"decisions": int(self._state["decisions"])}
+        counters = {"decisions": self._state["decisions"].item()}
         if self._state["refused"]:
-            counters["jobs_refused"] = int(self._state["refused"])
+            counters["jobs_refused"] = self._state["refused"].item()
         return replace(self._grid.schedule(counters), messages=0.0)
 
     def run_compiled(self, decision: CompiledDecision, parameters: NDArray[np.float64]) -> None:
@@ -418,9 +421,9 @@ class Simulator:
         self._actions = self._room_for_actions()
         outcome = self._call(engine.run, lambda: (decision.callback, parameters, self._actions, _NO_NODES))
         if outcome == Reply.TOO_MANY:
-            raise miscounted(int(self._state["actions"]), self.now, len(self._actions))
+            raise miscounted(self._state["actions"].item(), self.now, len(self._actions))
         if outcome != Reply.DONE:
-            kind, job, cluster, time = self._actions[self._state["acted"]].tolist()
+            kind, job, cluster, time = self._actions[self._state["acted"].item()].tolist()
             raise self._refused(kind, job, cluster, time, Reply(outcome))
         self._done = True
 
