@@ -215,8 +215,9 @@ def in_blocks(
         for group, own in members.items():
             mine = of_jobs[own]
             place, weight = places[group]
-            if (unknown := np.isnan(mine)).any():
-                mine, place, weight = (each[~unknown] for each in (mine, place, weight))
+            known = ~np.isnan(mine)
+            if not known.all():
+                mine, place, weight = mine[known], place[known], weight[known]
             count = np.bincount(place, weight, number)
             total = np.bincount(place, mine * weight, number)
             counts.append(count)
