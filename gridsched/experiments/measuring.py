@@ -214,10 +214,12 @@ def in_blocks(
         counts, means = [], []
         for group, own in members.items():
             mine = of_jobs[own]
+            place, weight = places[group]
             known = ~np.isnan(mine)
-            place, weight = (each[known] for each in places[group])
+            if not known.all():
+                mine, place, weight = mine[known], place[known], weight[known]
             count = np.bincount(place, weight, number)
-            total = np.bincount(place, mine[known] * weight, number)
+            total = np.bincount(place, mine * weight, number)
             counts.append(count)
             means.append(np.divide(total, count, out=np.full(number, np.nan), where=count > 0))
         variables[f"{name}_mean"] = (("group", "replicate"), np.array(means))

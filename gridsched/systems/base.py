@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
@@ -59,10 +60,16 @@ def check_choices(parameters: Any, where: str = "") -> None:
     ConfigurationError
         If there is one; the message begins with `where`.
     """
-    kinds = get_type_hints(type(parameters)).items()
-    words = {key: get_args(kind) for key, kind in kinds if get_origin(kind) is Literal}
+    words = _choices(type(parameters))  # type: ignore[arg-type] # every class is hashable
     rules = {key: (getattr(parameters, key) in of, f"one of {', '.join(of)}") for key, of in words.items()}
     check_values(parameters, rules, where)
+
+
+@cache
+def _choices(made_of: type) -> dict[str, tuple[str, ...]]:
+    """Words that fields of literal type may be; looking types up takes longer than all other checks."""
+    kinds = get_type_hints(made_of).items()
+    return {key: get_args(kind) for key, kind in kinds if get_origin(kind) is Literal}
 
 
 def check_values(parameters: Any, rules: Mapping[str, tuple[bool, str]], where: str = "") -> None:

@@ -349,8 +349,9 @@ def _capacity(s: _Schedule) -> Iterator[str]:
     change = np.concatenate([-taken, nothing, taken])
     passing = np.concatenate([np.zeros_like(taken), s.segment_processors[empty], np.zeros_like(taken)])
 
-    # The sort is stable: it keeps the order of the kinds of events at one instant.
-    order = np.lexsort((time, s.cluster[segment]))
+    # The sort is stable: it keeps the order of the kinds of events at one instant. Short integers save time.
+    cluster = s.cluster.astype(np.min_scalar_type(len(s.cluster_processors)))
+    order = np.lexsort((time, cluster[segment]))
     segment, time = segment[order], time[order]
     used = np.cumsum(change[order]) + passing[order]
     over = used > s.cluster_processors[s.cluster[segment]]

@@ -58,6 +58,9 @@ Integers = NDArray[np.int64]
 
 NOBODY: Integers = np.empty(0, np.int64)
 
+Outlook = tuple[Integers, Integers, Integers]
+"""When each job that waits starts, and when each resource is free without and after them, as far as known."""
+
 
 @dataclass(frozen=True)
 class MulticlusterJobs:
@@ -147,6 +150,7 @@ class ManagedCluster(ABC):
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
         self._plan = self._running = self._nobody = self._unplaced(NOBODY)
+        self._looked: tuple[int, Placed, Placed, Outlook] | None = None
         self.metrics = (0, 0, 0)
         """Makespan, idle time and over-deadline of the jobs that have not started, seconds."""
         self.generations = 0
@@ -185,11 +189,21 @@ class ManagedCluster(ABC):
         """When each job that waits will start if no other comes."""
 
     @abstractmethod
-    def _as_expected(self, now: int) -> tuple[Integers, Integers, Integers]:
-        """When each job that waits starts if all estimates are right.
+    def _as_expected(self, now: int) -> Outlook:
+        """What happens if all estimates are right."""
 
-        Besides, when each resource is free without them and after them, as far as is known.
-        """
+    def _outlook(self, now: int) -> Outlook:
+        """What `_as_expected` says, which stays while no job comes, starts, ends or is expected to end."""
+        if self._looked:
+            then, plan, running, (start, free, left) = self._looked
+            stays = plan is self._plan and running is self._running
+            if stays and not ((free > then) & (free <= now)).any():
+                outlook = start, np.maximum(free, now), np.maximum(left, now)
+                self._looked = now, plan, running, outlook
+                return outlook
+        outlook = self._as_expected(now)
+        self._looked = now, self._plan, self._running, outlook
+        return outlook
 
     def falls_to(self, threshold: int, now: int) -> int:
         """When the expected makespan of the jobs that have not started falls to a threshold.
@@ -267,7 +281,7 @@ class ManagedCluster(ABC):
         self.metrics, self.generations = (0, 0, 0), 0
         if not len(self.waiting):
             return
-        start, free, left = self._as_expected(now)
+        start, free, left = self._outlook(now)
         jobs = self._packed(self.waiting)
         self.metrics = measured(start, left, jobs, free, now, self.weights, self.unit)
         if is_new:
@@ -368,7 +382,7 @@ class ManagedCluster(ABC):
 
     def backlog(self, now: int) -> Backlog:
         """What the cluster has to do before it can run more jobs; call `advance` before."""
-        _, _, free = self._as_expected(now)
+        _, _, free = self._outlook(now)
         jobs = self._there(self._counted)
         durations = self._expected[jobs]
         slack = self._all.deadline[jobs] - durations - self._all.since[jobs]
@@ -427,7 +441,7 @@ class PlannedCluster(ManagedCluster):
     def _starts_in_fact(self, now: int) -> Integers:
         return self._plan.start
 
-    def _as_expected(self, now: int) -> tuple[Integers, Integers, Integers]:
+    def _as_expected(self, now: int) -> Outlook:
         _, free = self._releases(now)
         if not len(self.waiting):
             return NOBODY, free, free

@@ -31,6 +31,7 @@ from gridsched.systems.multicluster.managed_cluster import (
     Integers,
     ManagedCluster,
     MulticlusterJobs,
+    Outlook,
     Placed,
 )
 from gridsched.systems.multicluster.titan import resources_of
@@ -154,12 +155,13 @@ class QueueCluster(ManagedCluster):
         """Let time pass; return the jobs that have started since the last time."""
         self._schedulers.advance(now)
         start = self._schedulers.starts(self.waiting)
-        began = np.flatnonzero(start >= 0)
+        still = start < 0
+        if still.all():
+            return self._begin(self._nobody, still, now)
+        began = np.flatnonzero(~still)
         began = began[np.argsort(start[began], kind="stable")]
         free = self._occupants["end"][self._places].copy()
-        return self._begin(
-            self._placed(self.waiting[began], start[began], self._actual, free), start < 0, now
-        )
+        return self._begin(self._placed(self.waiting[began], start[began], self._actual, free), still, now)
 
     def _placed(self, jobs: Integers, start: Integers, durations: Integers, free: Integers) -> Placed:
         """Jobs with their starts, on the lowest resources that are free then; `free` changes."""
@@ -169,7 +171,7 @@ class QueueCluster(ManagedCluster):
             packing.take_lowest(order, start, durations[jobs], self._sizes[jobs], free, placed.masks)
         return placed
 
-    def _as_expected(self, now: int) -> tuple[Integers, Integers, Integers]:
+    def _as_expected(self, now: int) -> Outlook:
         _, free = self._releases(now)
         left = free.copy()
         start = self._schedulers.foreseen(self.waiting, self.index, now, in_fact=False)

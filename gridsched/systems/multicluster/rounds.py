@@ -278,9 +278,8 @@ class Run:
             [cluster.backlog(now) for cluster in self.clusters],
             stream(self._submission.seed, len(self._rounds), len(self.clusters)),
         )
-        return [
-            (arrived[done.of(cluster.index)], done.masks[done.of(cluster.index)]) for cluster in self.clusters
-        ]
+        given = [done.of(cluster.index) for cluster in self.clusters]
+        return [(arrived[own], done.masks[own]) for own in given]
 
     def _dispatch(self, arrived: Integers) -> Integers:
         if self.policy.dispatcher == "wrand":
