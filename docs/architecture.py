@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("systems",),
     ("measures", "simulation", "verification", "summary", "tables"),
     ("aspects", "explanation", "account"),
-    ("sequences",),
+    ("sequences", "warming"),
     ("rl",),
     ("calibration",),
     ("forecasting", "comparison"),
@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("experiments",),
     ("presentation",),
     (KINDS_OF_STUDIES,),
-    ("diagnosis", "warming"),
+    ("diagnosis",),
     ("cli",),
 )
 """Each layer imports from itself and those before it; tests/test_architecture.py holds the package to it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -48,6 +49,7 @@ from gridsched.simulation import simulate
 from gridsched.submission import AlignName
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
+from gridsched.warming import usable_cores
 from gridsched.workloads import Workload
 from gridsched.workloads.estimates import with_prediction_errors
 
@@ -689,8 +691,9 @@ def run_scheduler(
     more: Extension = function_at(extension)(**(extended or {})) if extension else Extension()
     options = {**_DEFAULTS, "estimates": "requested", **conventions}
     load, errors = options.pop("load"), options.pop("errors") or {}
-    parts: list[xr.Dataset] = []
-    for replicate, pairs in results.grids_from_dataset(files.shared(grid)).items():
+    log = Path(target).parents[2] / "logs" / Path(target).parent.parent.name / "external"
+
+    def part(replicate: int, pairs: Sequence[tuple[Workload, Cluster]]) -> xr.Dataset:
         draws = [derived_seed(seed, f"estimates\n{replicate}\n{place}") for place in range(len(pairs))]
         loaded = [
             (under(workload, load, **errors, seed=draw), cluster)
@@ -703,9 +706,7 @@ def run_scheduler(
         merged, _ = merge_workloads(jobs, align=options["align"])
         why = made.incompatibility(platform, workload=merged)
         if why:
-            parts = [xr.Dataset(attrs={"unfit": why})]
-            break
-        log = Path(target).parents[2] / "logs" / Path(target).parent.parent.name / "external"
+            return xr.Dataset(attrs={"unfit": why})
         run = simulate(
             # Of one log, too, times are by the clock of the nodes and their failures
             jobs if len(jobs) > 1 else replace(merged, name=jobs[0].name),
@@ -717,10 +718,15 @@ def run_scheduler(
         verify(run)
         submitted = _submitted(jobs, platform, options["align"])
         summaries, groups = (submitted, *more.summaries(run)), more.groups(run, replicate)
-        parts.append(measured(run, Measuring(**how), *summaries, groups=groups))
         if schedule is not None and replicate == 0:
             run.attrs.update(verified=1, **labels)
             files.write(run, schedule)
+        return measured(run, Measuring(**how), *summaries, groups=groups)
+
+    drawn = results.grids_from_dataset(files.shared(grid))
+    with ThreadPoolExecutor(usable_cores() if made.has_process else 1) as pool:
+        parts = list(pool.map(part, drawn, drawn.values()))
+    parts = next(([each] for each in parts if "unfit" in each.attrs), parts)
     if schedule is not None and not Path(schedule).exists():
         files.write(xr.Dataset(attrs={"unfit": parts[0].attrs.get("unfit", "")}), schedule)
     unfit = str(parts[0].attrs.get("unfit", ""))

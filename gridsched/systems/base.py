@@ -190,6 +190,11 @@ class Scheduler(ABC):
         """
         raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
 
+    @property
+    def has_process(self) -> bool:
+        """Whether each simulation starts a process that decides."""
+        return False
+
     def logged(self, path: Path) -> Scheduler:
         """The same, such that what another process of it writes is in a file; most have none."""
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ import xarray as xr
 
 from gridsched.experiments.config import study_from
 from gridsched.experiments.tasks import OwnFile
+from gridsched.warming import usable_cores
 from tests.experiments.test_own_schedulers import arena_with, study_with
 from tests.support.errors import says
 from tests.support.libraries import ABI, DECIDE, HEAD, example, library
@@ -24,6 +26,16 @@ print("here I am", flush=True)
 sys.exit(main(["decide", "easy", *sys.argv[1:]]))
 """
 
+WAITING = """
+import os, pathlib
+here = pathlib.Path(__file__).parent
+try:
+    (here / "first").touch(exist_ok=False)
+    mode = os.O_RDONLY
+except FileExistsError:
+    mode = os.O_WRONLY
+os.close(os.open(here / "pipe", mode))  # comes back when the other end is open
+"""
 
 SEND_HOME = """{
     for (int64_t k = 0; k < queued; k++)
@@ -61,6 +73,19 @@ def test_a_study_of_them_is_one_of_the_policies_that_they_are(peer: str, tmp_pat
     logs = sorted((tmp_path / "run").rglob("logs/*/external/*.txt"))
     assert len(logs) == 4  # two processes, two replicates
     assert all(each.read_text(encoding="utf-8").startswith("here I am") for each in logs)
+
+
+def test_replicates_run_at_once_each_with_a_process_of_its_own(tmp_path: Path) -> None:
+    """Each of two processes waits at its start for the other one."""
+    if usable_cores() < 2:
+        pytest.skip("one core: replicates follow one another")
+    (tmp_path / "peer.py").write_text(WAITING + PEER, encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
+    written = spoken(str(tmp_path / "peer.py"), 4, "tcp://127.0.0.1:{port}")
+    study: Any = study_from({"kind": "local-policies", **study_with(written)})
+    dataset = run_study(study, tmp_path / "run", seed=1)
+    waits = dataset.wait_time_mean.sel(group="all jobs")
+    assert (waits.sel(scheduler="b4") == waits.sel(scheduler="easy")).all()
 
 
 def test_a_run_says_what_decided(peer: str, tmp_path: Path) -> None:

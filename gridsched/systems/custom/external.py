@@ -156,6 +156,11 @@ class External(Scheduler):
         named = [self.edc_library, *self._words()]
         return {each for each in named if each and Path(each).is_file()}
 
+    @property
+    def has_process(self) -> bool:
+        """Whether each simulation starts a process that decides."""
+        return bool(self.command)
+
     def logged(self, path: Path) -> External:
         """The same with a file for what the process writes, where it is started here."""
         return replace(self, log=str(path)) if self.command else self
