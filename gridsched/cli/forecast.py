@@ -301,10 +301,13 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
         ("scored", f"{int(judged['forecasts'].max()):,} forecasts of the second half"),
         ("from", moment(workload, second_half(made))),
         ("policy", policy.name),
+        ("information used", _used(part)),
         ("known before", f"{before:,} forecasts of the first half{few}"),
     ]
     head = [f"{_heading(part)}:"] if part.names else []
-    print_blocks(*head, facts_table(facts), _scores(judged, Times(options.human)))
+    print_blocks(
+        *head, facts_table([fact for fact in facts if fact[1]]), _scores(judged, Times(options.human))
+    )
 
 
 def _scores(judged: pd.DataFrame, times: Times) -> Any:
@@ -410,7 +413,8 @@ def _lone_queue(options: argparse.Namespace) -> _Part:
             )
     cluster = None if options.slurm_conf is None else gs.read_slurm_site(options.slurm_conf).cluster
     processors = _size(options, None if cluster is None else cluster.processors)
-    return _Part(state=read_queue(options.trace, processors, partitions=_partitions(options)))
+    notes = {} if cluster is None else {"cluster": "processors are counted; nodes need a --history"}
+    return _Part(state=read_queue(options.trace, processors, partitions=_partitions(options)), notes=notes)
 
 
 def _size(options: argparse.Namespace, known: int | None) -> int:
