@@ -14,6 +14,7 @@ from gridsched.forecasting import CalibratedPolicy, PolicyOnNodes, Scenarios, ca
 from gridsched.forecasting.on_nodes import held_by
 from gridsched.forecasting.queues import constraints_in, continue_log
 from gridsched.policies.local import Conventions, named_policy
+from gridsched.workloads.dependencies import dependency_table
 from tests.forecasting.test_forecast import EASY, _Known, busy_workload
 from tests.support.errors import refused
 from tests.support.fields import assert_fields
@@ -187,3 +188,24 @@ def test_a_queue_says_what_its_jobs_ask_for(tmp_path: Path) -> None:
     path.write_text(SQUEUE.replace("mem=6G", "mem=6X"))
     with refused("row 1, column TRES_ALLOC", "give resources like", one_line=True):
         continue_log(history, path, 64, now=3600)
+
+
+def test_outages_and_dependencies_are_not_in_futures() -> None:
+    """A node that is out from the beginning stays out; a later outage and the wait for a job do not count."""
+    kind = gs.NodeType(name="n", count=2, cores=4)
+    events = [
+        gs.NodeEvent(time=time, node=node, kind="drain")
+        for time, node in zip((15, 0), kind.nodes, strict=True)
+    ]
+    cluster = gs.Cluster(nodes=[kind], events=sorted(events, key=lambda event: event.time))
+    log = jobs_of(
+        submit_time=[0, 10, 11],
+        wait_time=[0, 500, 500],
+        run_time=[90, 90, 10],
+        requested_time=[100, 100, 50],
+        requested_processors=[1, 2, 2],
+        dependencies=dependency_table([(1, 0, "afterany")]),
+    )
+    policy = PolicyOnNodes(log, cluster, EASY)
+    issued = gs.forecast(recorded_timeline(log, 8), 20, policy=policy, adjust=0, futures=3)
+    assert issued["expected_start"].to_numpy().tolist() == [20, 100]
