@@ -15,17 +15,17 @@ from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.platform import Cluster
 from gridsched.policies.local import Conventions
 from gridsched.policies.online import Decided, NewJob, Online
+from gridsched.systems.custom.simulator import Actions
 
 if TYPE_CHECKING:
     from gridsched.systems.custom.scheduler import CustomScheduler
 
+_NO_QUEUES = "there are no local queues behind another simulator"
 _UNAVAILABLE = {
     "workload": "jobs are not known before they are submitted",
     "submission": "jobs are not known before they are submitted",
     "nodes": "the hosts of another simulator are identical, and take one job each",
-    "predicted_start": "there are no local queues behind another simulator",
-    "send": "there are no local queues behind another simulator",
-    "withdraw": "there are no local queues behind another simulator",
+    "predicted_start": _NO_QUEUES,
     "snapshot": "another simulator does not go back in time",
     "restore": "another simulator does not go back in time",
     "advance": "the other simulator advances by itself",
@@ -35,7 +35,7 @@ _UNAVAILABLE = {
 """What `Simulator` has and this has not, with reasons."""
 
 
-class OnlineSimulator:
+class OnlineSimulator(Actions):
     """A cluster of another simulator, seen through the interface of `Simulator`.
 
     A job that is killed runs until the other simulator says that it has ended.
@@ -92,10 +92,44 @@ class OnlineSimulator:
 
     # --- what can be done -----------------------------------------------------------------------------
 
-    def start(self, job: int, cluster: int = 0, nodes: Any = None) -> None:
-        """Start a job of the queue, see `Simulator.start`."""
+    def _act(
+        self,
+        kind: int,
+        job: int = -1,
+        cluster: int = -1,
+        time: int = 0,
+        nodes: Any = None,
+    ) -> None:
+        """Take an action."""
         if nodes is not None:
             raise ConfigurationError(f"sim.start(nodes=...) cannot be used here: {_UNAVAILABLE['nodes']}")
+        match kind:
+            case Action.START:
+                self._start(job, cluster)
+            case Action.REJECT:
+                self._taken(job, "be rejected")
+                self._leave(job, Action.REJECT)
+            case Action.KILL:
+                if job not in self.running["job"]:
+                    raise ScheduleError(f"job {job} cannot be killed at {self.now} s: it does not run")
+                self._done.setdefault(Action.KILL, []).append(int(job))
+            case Action.REQUEUE:
+                raise ConfigurationError(
+                    "sim.kill(requeue=True) cannot be used here: a killed job is lost there"
+                )
+            case Action.CALL:
+                if time <= self.now:
+                    raise ScheduleError(f"cannot call at {time} s: it is {self.now} s already")
+                self._calls.add(int(time))
+            case Action.SEND | Action.WITHDRAW:
+                raise ConfigurationError(f"sim.{Action(kind).name.lower()} cannot be used here: {_NO_QUEUES}")
+            case _:
+                raise ScheduleError(
+                    f"job {job} cannot have action {kind} at {self.now} s: there is no such action"
+                )
+
+    def _start(self, job: int, cluster: int) -> None:
+        """Start a job of the queue."""
         if cluster != 0:
             raise ScheduleError(f"job {job} cannot start at {self.now} s: there is one cluster, 0")
         waiting = self._taken(job, "start")
@@ -108,42 +142,6 @@ class OnlineSimulator:
         self.running = np.append(self.running, np.array([(job, 0, taken, self.now, end)], RUNNING))
         self.free[0] -= taken
         self._leave(job, Action.START)
-
-    def reject(self, job: int) -> None:
-        """Let a job of the queue never run, see `Simulator.reject`."""
-        self._taken(job, "be rejected")
-        self._leave(job, Action.REJECT)
-
-    def kill(self, job: int, *, requeue: bool = False) -> None:
-        """Kill a running job, see `Simulator.kill`; it cannot wait again."""
-        if requeue:
-            raise ConfigurationError("sim.kill(requeue=True) cannot be used here: a killed job is lost there")
-        if job not in self.running["job"]:
-            raise ScheduleError(f"job {job} cannot be killed at {self.now} s: it does not run")
-        self._done.setdefault(Action.KILL, []).append(int(job))
-
-    def call_at(self, time: int) -> None:
-        """Be asked at a time, see `Simulator.call_at`."""
-        if time <= self.now:
-            raise ScheduleError(f"cannot call at {time} s: it is {self.now} s already")
-        self._calls.add(int(time))
-
-    def act(self, kind: int, job: int, cluster: int, time: int) -> None:
-        """Take an action of a compiled decision."""
-        if kind == Action.START:
-            self.start(job, cluster)
-        elif kind == Action.REJECT:
-            self.reject(job)
-        elif kind in (Action.KILL, Action.REQUEUE):
-            self.kill(job, requeue=kind == Action.REQUEUE)
-        elif kind == Action.CALL:
-            self.call_at(time)
-        elif kind in (Action.SEND, Action.WITHDRAW):
-            getattr(self, Action(kind).name.lower())
-        else:
-            raise ScheduleError(
-                f"job {job} cannot have action {kind} at {self.now} s: there is no such action"
-            )
 
     def _taken(self, job: int, verb: str) -> Any:
         """The record of a job that waits."""
@@ -174,5 +172,5 @@ class OnlineCustom(Online):
             else:
                 seen = (sim.queue, sim.running, sim.free.copy())
                 for action in self._decision.actions(now, *seen, self._scheduler.numbers()).tolist():
-                    sim.act(*action)
+                    sim._act(*action)
         return sim.decided

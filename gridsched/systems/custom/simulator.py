@@ -17,6 +17,7 @@ True
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -53,7 +54,89 @@ _FIRST_CALLS = 64
 """Calls that there is room for at first."""
 
 
-class Simulator:
+class Actions(ABC):
+    """What a scheduler can do with jobs, in a simulation of this package or of another one."""
+
+    def start(self, job: int, cluster: int = 0, nodes: Sequence[int] | NDArray[Any] | None = None) -> None:
+        """Start a job of the queue on a cluster.
+
+        Parameters
+        ----------
+        job, cluster : int
+            Which job, and where.
+        nodes : sequence of int, optional
+            Nodes of the cluster, the first with the smallest number; by default the cluster's own placement.
+
+        Raises
+        ------
+        ScheduleError
+            If the job does not wait, does not fit, or a node is not free.
+        """
+        self._act(Action.START, job, cluster, nodes=nodes)
+
+    def send(self, job: int, cluster: int = 0) -> None:
+        """Send a job of the queue to the local queue of a cluster, whose local policy starts it.
+
+        Raises
+        ------
+        ScheduleError
+            If the job does not wait, or the cluster cannot hold it.
+        """
+        self._act(Action.SEND, job, cluster)
+
+    def withdraw(self, job: int) -> None:
+        """Take a job that was sent to a cluster and has not started back into the queue, to its old place.
+
+        Raises
+        ------
+        ScheduleError
+            If it does not wait on a cluster.
+        """
+        self._act(Action.WITHDRAW, job)
+
+    def reject(self, job: int) -> None:
+        """Let a job of the queue never run.
+
+        Raises
+        ------
+        ScheduleError
+            If it does not wait in the queue, or has run before.
+        """
+        self._act(Action.REJECT, job)
+
+    def kill(self, job: int, *, requeue: bool = False) -> None:
+        """Kill a running job: it is lost, or waits again, without what it did since its last checkpoint.
+
+        Raises
+        ------
+        ScheduleError
+            If it does not run.
+        """
+        self._act(Action.REQUEUE if requeue else Action.KILL, job)
+
+    def call_at(self, time: int) -> None:
+        """Let `advance` stop at a time, as long as there are jobs.
+
+        Raises
+        ------
+        ScheduleError
+            If the time is not after now.
+        """
+        self._act(Action.CALL, time=time)
+
+    @abstractmethod
+    def _act(
+        self,
+        kind: int,
+        job: int = -1,
+        cluster: int = -1,
+        time: int = 0,
+        nodes: Sequence[int] | NDArray[Any] | None = None,
+    ) -> None:
+        """Take an action."""
+
+
+class Simulator(Actions):
     """A simulation that stops at each instant at which something happens, so that a scheduler decides.
 
     Jobs are called by their place in the workload, clusters by theirs in the platform, from 0 on. What a
@@ -259,73 +342,6 @@ class Simulator:
         if not self._done:
             self._done = self._call(engine.go_on) == Reply.DONE
         return not self._done
-
-    def start(self, job: int, cluster: int = 0, nodes: Sequence[int] | NDArray[Any] | None = None) -> None:
-        """Start a job of the queue on a cluster.
-
-        Parameters
-        ----------
-        job, cluster : int
-            Which job, and where.
-        nodes : sequence of int, optional
-            Nodes of the cluster, the first with the smallest number; by default the cluster's own placement.
-
-        Raises
-        ------
-        ScheduleError
-            If the job does not wait, does not fit, or a node is not free.
-        """
-        self._act(Action.START, job, cluster, nodes=nodes)
-
-    def send(self, job: int, cluster: int = 0) -> None:
-        """Send a job of the queue to the local queue of a cluster, whose local policy starts it.
-
-        Raises
-        ------
-        ScheduleError
-            If the job does not wait, or the cluster cannot hold it.
-        """
-        self._act(Action.SEND, job, cluster)
-
-    def withdraw(self, job: int) -> None:
-        """Take a job that was sent to a cluster and has not started back into the queue, to its old place.
-
-        Raises
-        ------
-        ScheduleError
-            If it does not wait on a cluster.
-        """
-        self._act(Action.WITHDRAW, job)
-
-    def reject(self, job: int) -> None:
-        """Let a job of the queue never run.
-
-        Raises
-        ------
-        ScheduleError
-            If it does not wait in the queue, or has run before.
-        """
-        self._act(Action.REJECT, job)
-
-    def kill(self, job: int, *, requeue: bool = False) -> None:
-        """Kill a running job: it is lost, or waits again, without what it did since its last checkpoint.
-
-        Raises
-        ------
-        ScheduleError
-            If it does not run.
-        """
-        self._act(Action.REQUEUE if requeue else Action.KILL, job)
-
-    def call_at(self, time: int) -> None:
-        """Let `advance` stop at a time, as long as there are jobs.
-
-        Raises
-        ------
-        ScheduleError
-            If the time is not after now.
-        """
-        self._act(Action.CALL, time=time)
 
     # --- there and back -----------------------------------------------------------------------------
 
