@@ -344,10 +344,8 @@ def _share(value: float, whole: float) -> str:
 
 def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     """What happened according to a log, or in the simulation of it."""
-    import numpy as np
-
     from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
-    from gridsched.workloads.table import UNKNOWN
+    from gridsched.traces.schedule_log import schedule_log
 
     if options.history is not None:
         raise ConfigurationError(f"--history: {options.trace} is a log and no queue; leave it out")
@@ -359,18 +357,13 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     parts, timelines = [], []
     for names, pool in _by_pools(setting, log):
         workload, cluster = _on_nodes(setting.workload.select(pool.jobs), setting, pool)
+        run = None
         if options.simulated:
             with progress(f"simulating {policy.name}"):
                 run = run_policy(workload, cluster or setting.cluster, policy, options)
-        if not options.simulated:
-            state = recorded_timeline(workload, pool.processors)
-        elif cluster is None:
-            state = timeline_of_run(run)
-        else:
-            starts = run["start_time"].values
-            waits = np.where(starts >= 0, starts - workload.submit_time, UNKNOWN)
-            workload = replace(workload, wait_time=waits)
-            state = recorded_timeline(workload, pool.processors)
+        if run is not None and cluster is not None:
+            workload, run = replace(workload, wait_time=schedule_log(run).wait_time), None
+        state = recorded_timeline(workload, pool.processors) if run is None else timeline_of_run(run)
         timelines.append(state)
         parts.append(_Part(state=state, now=now, log=log, workload=workload, names=names, cluster=cluster))
     if now is not None:
@@ -581,8 +574,8 @@ def _facts(
     ]
     said.append(("learned from", _lessons(facts["learned_from"], options)))
     if facts["weight"] < 1:
-        share = f"{1 - facts['weight']:.0%}"
-        said.append(("", f"{share} of the forecast are the futures as they are, as was best in these"))
+        rest = f"{1 - facts['weight']:g}"
+        said.append(("", f"weight {facts['weight']:g}, and {rest} of the futures as they are: best in these"))
     held = "unknown: no earlier forecasts with a known outcome"
     if facts["checked"]:
         held = f"held {facts['held']:.0%} of the starts of {facts['checked']:,} earlier forecasts like these"
@@ -603,7 +596,7 @@ def _used(part: _Part) -> str:
 def _moved(count: int) -> str:
     if not count:
         return ""
-    return f"{jobs(count)} running now: beside the others no room in futures, so that they start later there"
+    return f"{jobs(count)} of those that run start later in futures, for want of room beside the others"
 
 
 def _lessons(outcomes: int, options: argparse.Namespace) -> str:

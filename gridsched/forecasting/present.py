@@ -131,10 +131,10 @@ def forecast(
         all that was simulated; `probability`, to start within the time; `expected_start`, if all estimates
         were right and nobody came; submit_time, processors, estimate, user. Attributes say what was known:
         among them `learned_from`, the outcomes of earlier forecasts that were learned from; `weight`, that of
-        what was learned beside the futures themselves; `checked`, the
-        earlier forecasts of the same kind of which it is known whether their intervals of 80 % held the
-        start; `held`, the share of those that did; and on nodes `jobs_moved`, the running jobs that start
-        later in futures than they did, for want of room beside the others.
+        what was learned beside the futures themselves; `checked`, the earlier forecasts of the same kind of
+        which it is known whether their intervals of 80 % held the start; `held`, the share of those that did;
+        and on nodes `jobs_moved`, the running jobs that start later in futures than they did, for want of
+        room beside the others.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from gridsched.errors import ConfigurationError, TraceError
 from gridsched.forecasting.snapshot import RECORD, Snapshot, recorded_places, recorded_timeline
 from gridsched.nodes import seconds_on_clock
 from gridsched.submission import check_clean
-from gridsched.traces._slurm_values import parse_gpus, parse_memory, parse_nodes
+from gridsched.traces._slurm_values import parse_gpus, parse_memory, parse_nodes, per_processor
 from gridsched.traces.cleaning import LONGEST_LIMIT, without_limit
 from gridsched.workloads.clock import zone_or_utc
 from gridsched.workloads.table import EXTRA_FIELDS, UNKNOWN, Workload, add_counts
@@ -46,8 +46,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 _NEEDED = ("job", "state", "elapsed", "processors", "time_limit")
 _NAMED = ("user", "partition", "queue", "constraint")
-_ASKED = {"requested_memory": "memory", "requested_gpus": "gpus", "requested_nodes": "nodes"}
-"""Columns of a workload that the one with trackable resources gives."""
+_ASKED = ("memory", "gpus", "nodes")
+"""What the column of trackable resources gives: of the whole job, memory in KiB."""
 _RUNNING = frozenset({"r", "running", "cg", "completing", "cf", "configuring"})
 _WAITING = frozenset({"pd", "pending"})
 _NO_LIMIT = frozenset({"", "unlimited", "infinite", "not_set", "partition_limit", "invalid", "n/a"})
@@ -72,9 +72,7 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _CLOCK = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,5}):)?(\d{1,5}):(\d{2})", re.ASCII)
 _DAYS_HOURS = re.compile(r"(\d{1,5})-(\d{1,2})", re.ASCII)
 _STRANGER = -2
-_ROW = np.dtype(
-    [*RECORD.descr, *((name, np.int64) for name in ("partition", "constraint", *_ASKED.values()))]
-)
+_ROW = np.dtype([*RECORD.descr, *((name, np.int64) for name in ("partition", "constraint", *_ASKED))])
 """A job of a queue; times are relative to now, and the start of one that waits is `_WAITS`."""
 _WAITS = -(2**40)
 
@@ -251,7 +249,9 @@ def continue_log(
         "requested_processors": rows["processors"],
         "requested_time": rows["estimate"],
         **{name: rows[name] for name in ("user", "group", "queue", "partition", "constraint")},
-        **{name: rows[short] for name, short in _ASKED.items()},
+        "requested_memory": per_processor(rows["memory"], rows["processors"]),
+        "requested_gpus": rows["gpus"],
+        "requested_nodes": rows["nodes"],
     }
     unknown = np.full(len(kept), UNKNOWN)
     before = {name: getattr(history, name) for name in columns}
@@ -335,10 +335,11 @@ def _read(path: Path) -> pd.DataFrame:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise TraceError(f"{path}: is empty; give a table of the queue with a line of column names")
-    rows = list(csv.reader(lines, delimiter="|" if "|" in lines[0] else ","))
+    delimiter = "|" if "|" in lines[0] else ","
+    rows = list(csv.reader(lines, delimiter=delimiter))
     width = len(rows[0])
-    if rows[0][-1].strip().lower() in COLUMNS["constraint"]:
-        # a constraint may have the separator in it
+    if delimiter == "|" and rows[0][-1].strip().lower() in COLUMNS["constraint"]:
+        # squeue quotes nothing, and constraints have this character, too
         rows = [[*row[: width - 1], "|".join(row[width - 1 :])] if len(row) > width else row for row in rows]
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
@@ -421,7 +422,7 @@ def _rows(
             if memory is None:
                 raise refused("tres", "give resources like cpu=4,mem=8G,node=1,gres/gpu=2")
             row["gpus"], row["nodes"] = parse_gpus(tres) or UNKNOWN, parse_nodes(tres)
-            row["memory"] = max(memory // size, 1) if memory > 0 else UNKNOWN
+            row["memory"] = memory
         told = {key: str(value(key)).strip().lower() for key in ("reason", "priority") if key in columns}
         if partitions and not set(str(value("partition")).strip().split(",")) & set(partitions):
             why[place] = ELSEWHERE

@@ -60,7 +60,7 @@ def check_choices(parameters: Any, where: str = "") -> None:
     ConfigurationError
         If there is one; the message begins with `where`.
     """
-    words = _choices(type(parameters))  # type: ignore[arg-type] # every class is hashable
+    words = _choices(parameters.__class__)
     rules = {key: (getattr(parameters, key) in of, f"one of {', '.join(of)}") for key, of in words.items()}
     check_values(parameters, rules, where)
 

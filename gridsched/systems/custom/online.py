@@ -15,7 +15,7 @@ from gridsched.errors import ConfigurationError, ScheduleError
 from gridsched.platform import Cluster
 from gridsched.policies.local import Conventions
 from gridsched.policies.online import Decided, NewJob, Online
-from gridsched.systems.custom.simulator import Actions
+from gridsched.systems.custom.simulator import Actions, Nodes
 
 if TYPE_CHECKING:
     from gridsched.systems.custom.scheduler import CustomScheduler
@@ -92,14 +92,7 @@ class OnlineSimulator(Actions):
 
     # --- what can be done -----------------------------------------------------------------------------
 
-    def _act(
-        self,
-        kind: int,
-        job: int = -1,
-        cluster: int = -1,
-        time: int = 0,
-        nodes: Any = None,
-    ) -> None:
+    def _act(self, kind: int, job: int, cluster: int = -1, time: int = 0, nodes: Nodes = None) -> None:
         """Take an action."""
         if nodes is not None:
             raise ConfigurationError(f"sim.start(nodes=...) cannot be used here: {_UNAVAILABLE['nodes']}")

@@ -54,10 +54,13 @@ _FIRST_CALLS = 64
 """Calls that there is room for at first."""
 
 
+Nodes = Sequence[int] | NDArray[Any] | None
+
+
 class Actions(ABC):
     """What a scheduler can do with jobs, in a simulation of this package or of another one."""
 
-    def start(self, job: int, cluster: int = 0, nodes: Sequence[int] | NDArray[Any] | None = None) -> None:
+    def start(self, job: int, cluster: int = 0, nodes: Nodes = None) -> None:
         """Start a job of the queue on a cluster.
 
         Parameters
@@ -122,17 +125,10 @@ class Actions(ABC):
         ScheduleError
             If the time is not after now.
         """
-        self._act(Action.CALL, time=time)
+        self._act(Action.CALL, -1, time=time)
 
     @abstractmethod
-    def _act(
-        self,
-        kind: int,
-        job: int = -1,
-        cluster: int = -1,
-        time: int = 0,
-        nodes: Sequence[int] | NDArray[Any] | None = None,
-    ) -> None:
+    def _act(self, kind: int, job: int, cluster: int = -1, time: int = 0, nodes: Nodes = None) -> None:
         """Take an action."""
 
 
@@ -362,14 +358,7 @@ class Simulator(Actions):
                 self.call_at(self.now)
         self.restore(before)
 
-    def _act(
-        self,
-        kind: int,
-        job: int = -1,
-        cluster: int = -1,
-        time: int = 0,
-        nodes: Sequence[int] | NDArray[Any] | None = None,
-    ) -> None:
+    def _act(self, kind: int, job: int, cluster: int = -1, time: int = 0, nodes: Nodes = None) -> None:
         """Take an action."""
         self._actions[0] = (kind, job, cluster, time)
         where = _NO_NODES if nodes is None else np.asarray(nodes, np.int64)
