@@ -147,6 +147,8 @@ class _Part:
     names: str = ""
     cluster: Cluster | None = None
     """Where futures are on its nodes."""
+    nodes: int = 0
+    """Nodes that are known and not simulated."""
 
 
 def _of_site(options: argparse.Namespace) -> None:
@@ -238,11 +240,27 @@ def _by_pools(setting: Setting, log: Log) -> list[tuple[str, Pool]]:
     return found if len(found) > 1 else [("", pool) for _, pool in found]
 
 
-def _on_nodes(workload: Workload, setting: Setting, pool: Pool) -> tuple[Workload, Cluster | None]:
-    """Jobs of a pool that its nodes can hold, and the cluster with its partitions; none without nodes."""
+_MOST_NODES = 256
+"""With more nodes a future on them takes seconds, and futures are on them only if --adjust is given."""
+
+
+def _are_on_nodes(cluster: Cluster, options: argparse.Namespace) -> bool:
+    """Whether futures are on the nodes of a cluster."""
+    few = options.adjust is not None or len(cluster.node_names) <= _MOST_NODES
+    return bool(cluster.nodes) and few
+
+
+def _known_nodes(setting: Setting) -> int:
+    return len(setting.cluster.node_names) if setting.cluster.nodes else 0
+
+
+def _on_nodes(
+    workload: Workload, setting: Setting, pool: Pool, options: argparse.Namespace
+) -> tuple[Workload, Cluster | None]:
+    """Jobs of a pool that its nodes can hold, and the cluster with its partitions; none if counted."""
     from gridsched.forecasting.on_nodes import held_by
 
-    if not setting.cluster.nodes:
+    if not _are_on_nodes(setting.cluster, options):
         return workload, None
     cluster = replace(setting.cluster, partitions=pool.partitions)
     return held_by(workload, cluster), cluster
@@ -345,6 +363,7 @@ def _share(value: float, whole: float) -> str:
 def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     """What happened according to a log, or in the simulation of it."""
     from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
+    from gridsched.platform import Cluster
     from gridsched.traces.schedule_log import schedule_log
 
     if options.history is not None:
@@ -356,16 +375,21 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
     now = None if options.at is None else _time(options.at, setting.workload)
     parts, timelines = [], []
     for names, pool in _by_pools(setting, log):
-        workload, cluster = _on_nodes(setting.workload.select(pool.jobs), setting, pool)
+        workload, cluster = _on_nodes(setting.workload.select(pool.jobs), setting, pool, options)
         run = None
         if options.simulated:
             with progress(f"simulating {policy.name}"):
-                run = run_policy(workload, cluster or setting.cluster, policy, options)
+                counted = Cluster(processors=pool.processors, name=workload.name)
+                there = counted if setting.cluster.nodes else setting.cluster
+                run = run_policy(workload, cluster or there, policy, options)
         if run is not None and cluster is not None:
             workload, run = replace(workload, wait_time=schedule_log(run).wait_time), None
         state = recorded_timeline(workload, pool.processors) if run is None else timeline_of_run(run)
         timelines.append(state)
-        parts.append(_Part(state=state, now=now, log=log, workload=workload, names=names, cluster=cluster))
+        nodes = 0 if cluster else _known_nodes(setting)
+        parts.append(
+            _Part(state=state, now=now, log=log, workload=workload, names=names, cluster=cluster, nodes=nodes)
+        )
     if now is not None:
         _check_time(now, timelines, setting.workload)
     return parts
@@ -444,7 +468,7 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
     if now - last > _LONG_GAP:
         days = f"{(now - last) / 86400:,.1f} days before the queue"
         notes["history"] = f"it ends {days}: arrivals are drawn as if none came in between"
-    if setting.cluster.nodes and not column_in(queue, "tres"):
+    if _are_on_nodes(setting.cluster, options) and not column_in(queue, "tres"):
         notes["waiting"] = "their memory and GPUs are not known: the queue has no column TRES_ALLOC"
     pools = _by_pools(setting, log)
     rows, given = Counter(column_in(queue, "partition")), _partitions(options)
@@ -468,8 +492,8 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
             kept = {why: count for why, count in workload.left_out.items() if why != ELSEWHERE}
             workload = replace(workload, left_out=add_counts(kept, elsewhere))
         workload, _ = without(workload, setting.cluster, names_of_aspects(options.without))
-        workload, cluster = _on_nodes(workload, setting, pool)
-        state = recorded_timeline(workload, pool.processors if cluster else size)
+        workload, cluster = _on_nodes(workload, setting, pool, options)
+        state = recorded_timeline(workload, pool.processors if setting.cluster.nodes else size)
         parts.append(
             _Part(
                 state=state,
@@ -479,6 +503,7 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
                 notes=notes,
                 names=names,
                 cluster=cluster,
+                nodes=0 if cluster else _known_nodes(setting),
             )
         )
     return parts
@@ -513,7 +538,9 @@ def _partitions(options: argparse.Namespace) -> list[str]:
 def _aside(part: _Part) -> list[tuple[str, str]]:
     """Jobs that were left out or changed, of a log and of a queue."""
     of_log = [] if part.workload is None else counts(part.workload)
-    return [*of_log, *counts_of(part.state.left_out, getattr(part.state, "repaired", {}))]
+    counted = f"nodes, memory, GPUs and limits: {part.nodes:,} nodes are simulated only with --adjust"
+    aside = [("left out", counted)] if part.nodes else []
+    return [*of_log, *counts_of(part.state.left_out, getattr(part.state, "repaired", {})), *aside]
 
 
 def _about_size(told: xr.Dataset, state: Timeline | Snapshot) -> dict[str, str]:

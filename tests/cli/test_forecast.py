@@ -193,5 +193,12 @@ def test_futures_are_on_nodes_where_these_are_known(
     text = printed(*given, "--without", "gpus,constraints")
     assert cells(text, "8")[-1] == "0"
     assert "--without nodes" in mistake(*given, "--policy", "lxf")
+    nodes.write_text(nodes.read_text().replace("c, count: 1", "c, count: 256"))
+    many = printed(*given)
+    assert "simulated only with --adjust" in many
+    assert "information used" not in many
+    assert cells(many, "8")[-1] == "0"
+    assert cells(printed(*given, "--adjust", 5), "8")[-1] == "3,000"
+    nodes.write_text(nodes.read_text().replace("c, count: 256", "c, count: 1"))
     text = printed("forecast", history, "--at", "2024-05-01T10:00:30", "--nodes", nodes, "--simulated")
     assert_rows(text, {"information used": ["nodes", "memory"]})
