@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -104,8 +105,13 @@ def simulate(
     return request.run_of(chosen.schedule(request.submission), chosen)
 
 
-def start_times(workload: Workload, platform: Cluster, policy: LocalPolicy) -> NDArray[np.int64]:
-    """Starts of jobs as in the run of `simulate` [s], without the run; -1 for those that never start."""
+def start_times(
+    workload: Workload, platform: Cluster, policy: LocalPolicy, *, awaited: int = 0
+) -> NDArray[np.int64]:
+    """Starts of jobs as in the run of `simulate` [s], without the run; -1 for those that never start.
+
+    Where only the starts of the first jobs are awaited, those of the others may be -1.
+    """
     chosen = scheduler_of(policy)
     request = Request.of(
         workload,
@@ -118,4 +124,4 @@ def start_times(workload: Workload, platform: Cluster, policy: LocalPolicy) -> N
         conventions=Conventions(),
     )
     request.check(chosen)
-    return chosen.schedule(request.submission).start_time
+    return chosen.schedule(replace(request.submission, awaited=awaited)).start_time

@@ -55,6 +55,9 @@ class Submission:
         Whether run times and estimates are those on the cluster of submission, or as at speed 1.
     killed : bool[n], optional
         Jobs whose run times were cut to their requested times; None where jobs run as long as they want.
+    awaited : int
+        The first jobs whose starts are wanted alone: a cluster of nodes may stop when these have started. 0
+        where all outcomes are wanted.
     """
 
     workload: Workload
@@ -65,6 +68,7 @@ class Submission:
     seed: int = 0
     times: TimesName = "home"
     killed: NDArray[np.bool_] | None = None
+    awaited: int = 0
 
     def __len__(self) -> int:
         return len(self.workload)

@@ -94,7 +94,8 @@ class PolicyOnNodes:
             requested_time=snapshot.past["estimate"][which[turn]],
         )
         starts = np.empty(len(which), np.int64)
-        starts[turn] = start_times(jobs, cluster, self.policy)
+        present = int((enters <= snapshot.now).sum())
+        starts[turn] = start_times(jobs, cluster, self.policy, awaited=present)
         return starts
 
     def moved(self, snapshot: Snapshot) -> int:

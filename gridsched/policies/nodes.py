@@ -85,6 +85,7 @@ def schedule_on_nodes(
     requeue: str = "place",
     checkpoints: tuple[int, int] = (0, 0),
     seed: int = 0,
+    awaited: int = 0,
 ) -> arrays.NodeArrays:
     """Simulate a cluster of nodes under a local policy.
 
@@ -98,6 +99,9 @@ def schedule_on_nodes(
         As of `gridsched.platform.Cluster`.
     seed : int
         Of the placement "random".
+    awaited : int
+        The first jobs whose starts are wanted alone: the simulation ends with the last of these starts. 0 to
+        go on to the last end.
 
     Returns
     -------
@@ -149,6 +153,7 @@ def schedule_on_nodes(
         interval=checkpoints[0],
         cost=checkpoints[1],
         seed=seed % 2**31,
+        awaited=awaited,
     )
     score = scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
     while not simulation.schedule(a, options, score):

@@ -14,6 +14,7 @@ from gridsched.forecasting import CalibratedPolicy, PolicyOnNodes, Scenarios, ca
 from gridsched.forecasting.on_nodes import held_by
 from gridsched.forecasting.queues import constraints_in, continue_log
 from gridsched.policies.local import Conventions, named_policy
+from gridsched.simulation import start_times
 from gridsched.workloads.dependencies import dependency_table
 from tests.forecasting.test_forecast import EASY, _Known, busy_workload
 from tests.support.errors import refused
@@ -86,6 +87,25 @@ def test_who_knows_all_tells_the_actual_starts_on_nodes_with_gpus(policy: str) -
     )
     assert (on_nodes == truth).all()
     assert (counted != truth).any()
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_starts_that_are_awaited_are_those_of_the_whole_run(policy: str) -> None:
+    cluster = gs.Cluster(
+        nodes=[
+            gs.NodeType(name="plain", count=24, cores=1),
+            gs.NodeType(name="gpu", count=8, cores=1, gpus=1),
+        ]
+    )
+    workload = some_with_gpus(busy_workload(300, 2, load=3.0))
+    whole = start_times(workload, cluster, named_policy(policy))
+    for awaited in (1, 40, 150):
+        starts = start_times(workload, cluster, named_policy(policy), awaited=awaited)
+        np.testing.assert_array_equal(starts[:awaited], whole[:awaited])
+        begun = starts >= 0
+        np.testing.assert_array_equal(starts[begun], whole[begun])
+        # nothing happens after the last of them
+        assert starts.max() == whole[:awaited].max()
 
 
 def test_a_forecast_on_nodes_says_who_has_no_room_there() -> None:

@@ -34,6 +34,7 @@ class NodeOptions(NamedTuple):
     cost: int  # seconds that a checkpoint takes
     seed: int
     requests: int = 1  # jobs that are one job of its user, see `lifecycles`; 0 where nobody is told of them
+    awaited: int = 0  # first jobs whose starts end the simulation; 0 to go on to the last end
 
 
 class NodeArrays(NamedTuple):

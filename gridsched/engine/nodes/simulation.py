@@ -57,21 +57,35 @@ def _is_done(a: NodeArrays) -> bool:
     return next_end(a) == FOREVER
 
 
+@inline
+def _first_unstarted(a: NodeArrays, j: int, end: int) -> int:
+    """First job at or after `j` that has not started, `end` if there is none before it."""
+    while j < end and (a.jobs[j]["start"] >= 0 or a.jobs[j]["done"] > 0):
+        j += 1
+    return j
+
+
 @jit
 def schedule(bundle: NodeArrays, options: NodeOptions, score: Any) -> bool:
     """Simulate the cluster until no job is left, or until there is no room; return whether it is done.
+
+    It is also done when all jobs have started that are awaited.
 
     `score` is a compiled function of (now, submit_time, estimate, processors, user, group, queue); the
     waiting job of the largest score is first in the queue.
     """
     a = by_reference(bundle)
     state = a.state[0]
+    unstarted = 0
     while True:
         if state["changed"]:
             scheduling_pass(a, state["now"], options, score)
             if a.store[0]["short"] > 0:
                 return False
             state["changed"] = False
+            unstarted = _first_unstarted(a, unstarted, options.awaited)
+            if 0 < options.awaited == unstarted:
+                return True
         now = min(next_on_nodes(a), next_of_lifecycles(a.lifecycles))
         if now == FOREVER or _is_done(a):
             return True

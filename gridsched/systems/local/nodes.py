@@ -81,6 +81,7 @@ def run_on_nodes(
         requeue=cluster.requeue,
         checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
         seed=submission.seed,
+        awaited=submission.awaited,
     )
     segments, pieces = executed(a.executions[: a.store["executions"][0]], index)
     start, end = times_of(segments, len(jobs))
