@@ -144,6 +144,11 @@ def _from_file(log: Log, options: argparse.Namespace) -> SiteNodes:
     from gridsched.traces.gpu_clusters import gpu_partitions, read_gpu_nodes
     from gridsched.traces.node_files import SiteNodes, read_nodes
 
+    if not options.nodes.exists():
+        raise ConfigurationError(
+            f"--nodes {options.nodes}: no such file; give a file of nodes, or equal nodes as "
+            "--node-type COUNT,CORES[,MEMORY[,GPUS]]"
+        )
     if options.nodes.suffix.lower() in (".yaml", ".yml"):
         return read_nodes(options.nodes, log.names)
     nodes = read_gpu_nodes(options.nodes)

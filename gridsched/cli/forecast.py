@@ -250,8 +250,9 @@ def _are_on_nodes(cluster: Cluster, options: argparse.Namespace) -> bool:
     return bool(cluster.nodes) and few
 
 
-def _known_nodes(setting: Setting) -> int:
-    return len(setting.cluster.node_names) if setting.cluster.nodes else 0
+def _unused_nodes(setting: Setting, cluster: Cluster | None) -> int:
+    """Nodes that are known where futures are of processors, and not of the nodes of a cluster."""
+    return len(setting.cluster.node_names) if cluster is None and setting.cluster.nodes else 0
 
 
 def _on_nodes(
@@ -386,7 +387,7 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> list[_Part]:
             workload, run = replace(workload, wait_time=schedule_log(run).wait_time), None
         state = recorded_timeline(workload, pool.processors) if run is None else timeline_of_run(run)
         timelines.append(state)
-        nodes = 0 if cluster else _known_nodes(setting)
+        nodes = _unused_nodes(setting, cluster)
         parts.append(
             _Part(state=state, now=now, log=log, workload=workload, names=names, cluster=cluster, nodes=nodes)
         )
@@ -503,7 +504,7 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
                 notes=notes,
                 names=names,
                 cluster=cluster,
-                nodes=0 if cluster else _known_nodes(setting),
+                nodes=_unused_nodes(setting, cluster),
             )
         )
     return parts
