@@ -10,7 +10,7 @@ import pytest
 
 from gridsched.calibration.measures import EXPLAINED, PARTLY
 from tests.calibration.logs import log
-from tests.trust.__main__ import as_markdown, counted, summary
+from tests.trust.__main__ import ALL, BY_USER, as_markdown, counted, summary
 from tests.trust.worlds import CHOSEN, JUDGED, _in_partitions, _limited
 
 ROWS = pd.DataFrame(
@@ -37,10 +37,21 @@ def test_counts_by_hand() -> None:
             "with a sign": 2 / 3,
         }
     )
-    table = summary(ROWS)
+    table = summary(ROWS.assign(user=ALL, jobs=0))
     assert table["headline"].tolist() == [EXPLAINED, PARTLY, "all"]
     assert "| chosen on | explained | 2 | 3 | 3 | 66.7 % | 33.3 % |" in as_markdown(table)
     assert not set(CHOSEN) & set(JUDGED)
+
+
+def test_answers_about_single_users_are_counted_apart() -> None:
+    site = ROWS.assign(user=ALL, jobs=0)
+    users = [ROWS.assign(user=user, jobs=jobs, truth=-5.0) for user, jobs in ((3, 64), (4, 63))]
+    table = summary(pd.concat([site, *users]))
+    assert table["headline"].tolist() == [EXPLAINED, PARTLY, "all", BY_USER]
+    assert table["questions"].tolist() == [3, 1, 4, 3], (
+        "of user 4 and of waits that are explained in part nothing is asked"
+    )
+    assert table["wrong sign"].tolist()[-1] == pytest.approx(2 / 3)
 
 
 def test_worlds_keep_their_limits_and_partitions() -> None:

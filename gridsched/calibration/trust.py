@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 LESS, MORE, NEITHER, CANNOT_TELL = "less", "more", "not significant", "cannot tell"
 
-MARGIN = 0.25
+MARGIN = 0.05
 """Share of the error of the fit by which an interval is widened, see docs/calibration-reference.md."""
 
 BATCHES, BLOCK = 32, 4

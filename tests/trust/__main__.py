@@ -21,7 +21,7 @@ import pandas as pd
 from gridsched.calibration.layers import ORDERS
 from gridsched.calibration.measures import EXPLAINED, NOT, PARTLY
 from gridsched.calibration.site import site_of
-from gridsched.calibration.trust import LESS, MORE, trusted_changes
+from gridsched.calibration.trust import FEWEST_JOBS, LESS, MORE, trusted_changes
 from gridsched.errors import WorkloadError
 from tests.trust.worlds import CHOSEN, JUDGED, worlds
 
@@ -38,6 +38,14 @@ HELD, MOST_WRONG, LEAST_ANSWERED = (0.9, 0.97), 0.02, 0.5
 """What is required of intervals, signs, and answers to questions with large changes."""
 
 REFUSED = "cannot be calibrated"
+
+ALL = -2
+"""In place of the number of a user: the jobs of all."""
+
+BY_USER = f"{EXPLAINED}, single users"
+
+NO_ANSWER = {"low": np.nan, "high": np.nan, "verdict": "", "jobs": 0}
+
 COLUMNS = [
     "logs",
     "headline",
@@ -53,32 +61,29 @@ COLUMNS = [
 
 
 def asked(log: str, jobs: int) -> list[dict[str, Any]]:
-    """A row for each question about each world of a log."""
+    """A row for each question about each world of a log: about all jobs, and about those of each user."""
     rows = []
     for world in worlds(log, jobs):
         second = np.arange(len(world.jobs)) >= len(world.jobs) // 2
-        recorded = float(world.jobs.wait_time[second].mean())
-        headline, changes = REFUSED, {}
         try:
             told = trusted_changes(
-                site_of(world.jobs, world.processors), {name: ORDERS[name] for name in world.truth}
+                site_of(world.jobs, world.processors),
+                {name: ORDERS[name] for name in world.truth},
+                user=world.jobs.user,
             )
-            headline, changes = told.headline, told.changes.set_index("policy").to_dict("index")
         except WorkloadError as error:
             print(f"{log}, {world.name}: {error}", file=sys.stderr)
-        for policy, truth in world.truth.items():
-            answer = {"low": np.nan, "high": np.nan, "verdict": "", **changes.get(policy, {})}
-            rows.append(
-                {
-                    "log": log,
-                    "world": world.name,
-                    "policy": policy,
-                    "headline": headline,
-                    "recorded": recorded,
-                    "truth": float(truth[second].mean()) - recorded,
-                    **{key: answer[key] for key in ("low", "high", "verdict")},
-                }
-            )
+            answers, headline = [{"policy": name} for name in world.truth], REFUSED
+        else:
+            users = told.groups.get("user", pd.DataFrame()).to_dict("records")
+            answers, headline = [*told.changes.to_dict("records"), *users], told.headline
+        for answer in answers:
+            user = answer.get("number", ALL)
+            mine = second & ((user == ALL) | (world.jobs.user == user))
+            recorded = float(world.jobs.wait_time[mine].mean())
+            truth = float(world.truth[answer["policy"]][mine].mean()) - recorded
+            known = {"headline": headline, "recorded": recorded, "truth": truth, "user": user}
+            rows.append({"log": log, "world": world.name, **NO_ANSWER, **known, **answer})
     return rows
 
 
@@ -101,14 +106,18 @@ def counted(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Counts by headline, on the logs of the choice and on the others."""
+    """Counts by headline, on the logs of the choice and on the others, and those of single users."""
     found = []
     for role, logs in (("chosen on", CHOSEN), ("judged on", JUDGED)):
-        mine = rows[rows["log"].isin(logs)]
+        here = rows[rows["log"].isin(logs)]
+        mine = here[here["user"] == ALL]
+        users = here[(here["user"] != ALL) & (here["headline"] == EXPLAINED) & (here["jobs"] >= FEWEST_JOBS)]
         for headline in (EXPLAINED, PARTLY, NOT, REFUSED, "all"):
             part = mine if headline == "all" else mine[mine["headline"] == headline]
             if len(part):
                 found.append({"logs": role, "headline": headline, **counted(part)})
+        if len(users):
+            found.append({"logs": role, "headline": BY_USER, **counted(users)})
     return pd.DataFrame(found, columns=COLUMNS)
 
 
@@ -145,7 +154,7 @@ def main() -> int:
             BETWEEN.sub(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page), encoding="utf-8"
         )
     judged = table[table["logs"] == "judged on"]
-    told = judged[(judged["headline"] != "all") & (judged["with an interval"] > 0)]
+    told = judged[~judged["headline"].isin(("all", BY_USER)) & (judged["with an interval"] > 0)]
     good = (
         told["interval holds the truth"].between(*HELD).all()
         and (told["wrong sign"] <= MOST_WRONG).all()
