@@ -44,7 +44,7 @@ ALL = -2
 
 BY_USER = f"{EXPLAINED}, single users"
 
-NO_ANSWER = {"low": np.nan, "high": np.nan, "verdict": "", "jobs": 0}
+NO_ANSWER: dict[str, Any] = {"low": np.nan, "high": np.nan, "verdict": "", "jobs": 0}
 
 COLUMNS = [
     "logs",
@@ -65,6 +65,8 @@ def asked(log: str, jobs: int) -> list[dict[str, Any]]:
     rows = []
     for world in worlds(log, jobs):
         second = np.arange(len(world.jobs)) >= len(world.jobs) // 2
+        answers: list[dict[Any, Any]] = [{"policy": name} for name in world.truth]
+        headline = REFUSED
         try:
             told = trusted_changes(
                 site_of(world.jobs, world.processors),
@@ -73,7 +75,6 @@ def asked(log: str, jobs: int) -> list[dict[str, Any]]:
             )
         except WorkloadError as error:
             print(f"{log}, {world.name}: {error}", file=sys.stderr)
-            answers, headline = [{"policy": name} for name in world.truth], REFUSED
         else:
             users = told.groups.get("user", pd.DataFrame()).to_dict("records")
             answers, headline = [*told.changes.to_dict("records"), *users], told.headline
@@ -82,8 +83,18 @@ def asked(log: str, jobs: int) -> list[dict[str, Any]]:
             mine = second & ((user == ALL) | (world.jobs.user == user))
             recorded = float(world.jobs.wait_time[mine].mean())
             truth = float(world.truth[answer["policy"]][mine].mean()) - recorded
-            known = {"headline": headline, "recorded": recorded, "truth": truth, "user": user}
-            rows.append({"log": log, "world": world.name, **NO_ANSWER, **known, **answer})
+            rows.append(
+                {
+                    "log": log,
+                    "world": world.name,
+                    "headline": headline,
+                    "recorded": recorded,
+                    "truth": truth,
+                    "user": user,
+                    **NO_ANSWER,
+                    **answer,
+                }
+            )
     return rows
 
 
