@@ -24,7 +24,7 @@ Options = Mapping[str, str]
 COMMAND_LINE = "SubmitLine"
 """Column of the command lines."""
 
-_COLUMNS = ("JobID", COMMAND_LINE, "Constraints", "ReqTRES")
+_COLUMNS = ("JobID", COMMAND_LINE, "Constraints", "ReqTRES", "Partition")
 
 
 def _has(*names: str) -> Callable[[Options], bool]:
@@ -49,7 +49,7 @@ OF_SLURM = {
 """What Slurm's model takes into account, and the columns of the workload that say for which jobs."""
 
 _REQUESTS: dict[str, Callable[[Options], bool]] = {
-    SEVERAL: _holds(",", "p", "partition"),
+    SEVERAL: _holds(",", "p", "partition", "Partition"),
     LICENCES: lambda options: _has("L", "licenses")(options) or "license/" in options.get("ReqTRES", ""),
     "features (--constraint), without the column Constraints": lambda options: (
         _has("C", "constraint")(options) and not options["Constraints"]

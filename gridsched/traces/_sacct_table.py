@@ -287,9 +287,11 @@ class AccountingTable:
         return np.array([value or 0 for value in values], np.int64)[codes]
 
     def _numbered(self, block: LineBlock, key: str) -> NDArray[np.int64]:
-        """Number of each name, in order of first appearance."""
+        """Number of each name, in order of first appearance; of the first partition where there are several."""
         known = self._codes.setdefault(key, {})
         codes, texts = _distinct(block.texts(self._places[key]))
+        if key == "partition":
+            texts = [text.partition(b",")[0] for text in texts]
         return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)[codes]
 
     def _gpus(self, block: LineBlock) -> NDArray[np.int64]:
@@ -337,9 +339,13 @@ class AccountingTable:
             self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
 
     def _add_command_lines(self, block: LineBlock) -> None:
-        """What jobs ask for on their command lines; licences may be among their resources instead."""
+        """What jobs ask for on their command lines; other columns may have licences and partitions instead.
+
+        The partition of a job that has not started is the list that it asks for.
+        """
         lines, held = self._places.get("command_line"), self._places.get("resources")
-        if lines is None and held is None:
+        partition = self._places.get("partition")
+        if lines is None and held is None and partition is None:
             return
         texts = [b""] * len(block) if lines is None else block.column(lines)
         asked = [asked_on(text) for text in texts]
@@ -347,7 +353,11 @@ class AccountingTable:
         for row, text in enumerate(block.column(held) if held is not None else ()):
             if b"license/" in text:
                 licences[row] = b",".join(_LICENCE.findall(text))
-        for key, texts in (("partitions", [each.partitions for each in asked]), ("licences", licences)):
+        partitions = [each.partitions for each in asked]
+        for row, text in enumerate(block.column(partition) if partition is not None else ()):
+            if b"," in text:
+                partitions[row] = text.strip()
+        for key, texts in (("partitions", partitions), ("licences", licences)):
             known = self._codes.setdefault(key, {b"": 0})
             self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
         for key, values in (

@@ -177,6 +177,16 @@ def test_a_job_that_one_partition_rejects_may_run_in_another(
         assert nodes_of(run, 0) <= {"n3", "n4"}
 
 
+def test_a_job_of_several_partitions_in_the_column_may_run_in_each(tmp_path: Path) -> None:
+    jobs = [Asks(0, 2, 10, partition="a"), Asks(1, 1, 5, partition="a,b"), Asks(2, 1, 5, partition="b,a")]
+    site, workload, run = simulated(tmp_path, jobs)
+    assert site.cluster is not None
+    numbers = {each.label: each.number for each in site.cluster.partitions}
+    assert workload.partition.tolist() == [numbers["a"], numbers["a"], numbers["b"]]
+    assert starts(run) == [0, 1, 2]
+    assert nodes_of(run, 1) | nodes_of(run, 2) == {"n3", "n4"}
+
+
 def test_partitions_whose_jobs_have_nodes_for_themselves(tmp_path: Path) -> None:
     conf = CONF.replace("PartitionName=b", "PartitionName=b OverSubscribe=EXCLUSIVE")
     jobs = [Asks(0, 1, 10, partition=name, processors=1) for name in "aaabbb"]
