@@ -48,8 +48,15 @@ _NEEDED = ("job", "state", "elapsed", "processors", "time_limit")
 _NAMED = ("user", "partition", "queue", "constraint")
 _ASKED = ("memory", "gpus", "nodes")
 """What the column of trackable resources gives: of the whole job, memory in KiB."""
-_RUNNING = frozenset({"r", "running", "cg", "completing", "cf", "configuring"})
+_ENDING = frozenset({"cg", "completing", "rs", "resizing", "si", "signaling", "so", "stage_out"})
+_RUNNING = frozenset({"r", "running", "cf", "configuring"}) | _ENDING
 _WAITING = frozenset({"pd", "pending"})
+_NEITHER = (
+    " s suspended st stopped se special_exit rq requeued rf requeue_fed rh requeue_hold rd resv_del_hold "
+    "ca cancelled cd completed f failed to timeout nf node_fail pr preempted bf boot_fail dl deadline "
+    "oom out_of_memory rv revoked "
+)
+"""States, short and long, of jobs that neither run nor may start: forecasts leave them out."""
 _NO_LIMIT = frozenset({"", "unlimited", "infinite", "not_set", "partition_limit", "invalid", "n/a"})
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "nan"})
 _HELD = "held in the queue"
@@ -63,6 +70,18 @@ _NOT_ELIGIBLE = {
     "dependencyneversatisfied": "waiting for other jobs in the queue",
     "begintime": "to begin later in the queue",
     "jobarraytasklimit": _BEYOND,
+    **dict.fromkeys(
+        (
+            "partitionnodelimit",
+            "partitiontimelimit",
+            "partitiondown",
+            "partitioninactive",
+            "badconstraints",
+            "invalidaccount",
+            "invalidqos",
+        ),
+        "refused by its partition or account, says the queue",
+    ),
 }
 """Reasons of squeue for which a job cannot start whatever is free, without blanks, and their names here."""
 ELSEWHERE = "in another partition of the queue"
@@ -366,6 +385,7 @@ def _rows(
     rows = np.zeros(len(table), _ROW)
     why = np.full(len(table), "", object)
     tasks, most = np.ones(len(table), np.int64), np.full(len(table), -1)
+    also = np.zeros(len(table), np.bool_)
     labels = {name: _Labels(names.get(name, ())) for name in _NAMED}
     for place in range(len(table)):
 
@@ -377,8 +397,11 @@ def _rows(
             return TraceError(f"{named}: row {place + 1}, column {columns[key]}: found {found!r}; {remedy}")
 
         state = str(value("state")).strip().lower()
+        if state and f" {state} " in _NEITHER:
+            why[place] = f"neither running nor pending ({str(value('state')).strip()})"
+            continue
         if state not in _RUNNING | _WAITING:
-            raise refused("state", "give RUNNING or PENDING, and leave out jobs that do neither")
+            raise refused("state", "give a state of squeue, such as RUNNING or PENDING")
         runs = state in _RUNNING
         times: dict[str, int] = {}
         for key in ("elapsed", "time_limit", "waited"):
@@ -424,7 +447,9 @@ def _rows(
             row["gpus"], row["nodes"] = parse_gpus(tres) or UNKNOWN, parse_nodes(tres)
             row["memory"] = memory
         told = {key: str(value(key)).strip().lower() for key in ("reason", "priority") if key in columns}
-        if partitions and not set(str(value("partition")).strip().split(",")) & set(partitions):
+        mine = set(str(value("partition")).strip().split(",")) if partitions else set()
+        also[place] = bool(mine.difference(partitions)) and not runs
+        if partitions and not mine.intersection(partitions):
             why[place] = ELSEWHERE
         elif not runs:
             reason = re.sub(r"[\s()_]", "", told.get("reason", ""))
@@ -448,6 +473,7 @@ def _rows(
     repaired = {
         "lists of array tasks cut short, set SLURM_BITSTR_LEN=0": int(cut.sum()),
         "array tasks in one row of the queue": int(may_start[keep & (tasks != 1)].sum()),
+        "may start in a partition that is not forecast here too": int(may_start[keep & also].sum()),
         f"in {used} partitions of the queue, taken as one pool": int(used > 1) * int(may_start[keep].sum()),
     }
     rows = np.repeat(rows[keep], may_start[keep])

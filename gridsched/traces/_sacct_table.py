@@ -287,7 +287,7 @@ class AccountingTable:
         return np.array([value or 0 for value in values], np.int64)[codes]
 
     def _numbered(self, block: LineBlock, key: str) -> NDArray[np.int64]:
-        """Number of each name, in order of first appearance; of the first partition where there are several."""
+        """Number of each name, in order of first appearance; of a list of partitions that of the first."""
         known = self._codes.setdefault(key, {})
         codes, texts = _distinct(block.texts(self._places[key]))
         if key == "partition":

@@ -392,6 +392,16 @@ def test_a_queue_as_squeue_prints_it(tmp_path: Path) -> None:
             {"waiting for other jobs in the queue": 1, "to begin later in the queue": 1},
             {},
         ),
+        (
+            ["2 S 1:00 a None 9", "3 SUSPENDED 1:00 a None 9", "4 PD 1:00 a PartitionNodeLimit 9"],
+            [],
+            {
+                "neither running nor pending (S)": 1,
+                "neither running nor pending (SUSPENDED)": 1,
+                "refused by its partition or account, says the queue": 1,
+            },
+            {},
+        ),
         (["2 PD 1:00 a None 9", "2 PD 1:00 a None 9"], [2], {"listed twice in the queue": 1}, {}),
         (["1 PD 1:00 a None 9"], [], {"listed twice in the queue": 1}, {}),
         (
@@ -454,7 +464,10 @@ def test_a_queue_of_some_partitions_of_which_one_has_no_time_limit() -> None:
     assert_fields(
         longer,
         left_out={"no run time": 5, "in another partition of the queue": 1},
-        repaired={"no time limit in the queue, taken as 900 s": 1},
+        repaired={
+            "no time limit in the queue, taken as 900 s": 1,
+            "may start in a partition that is not forecast here too": 1,
+        },
     )
     with refused("no column partition", one_line=True):
         read_queue(frame.drop(columns="partition"), 8, partitions=["a"])
@@ -487,7 +500,7 @@ def test_a_queue_with_the_history_of_its_users() -> None:
         ("|CPUS", "|CORES", "no column processors"),
         (SQUEUE.splitlines()[0], "", "the first row is a job"),
         ("14_[1-3]", "14_[1-3000000]", "row 4, column JOBID"),
-        ("PENDING", "SUSPENDED", "row 3, column STATE"),
+        ("PENDING", "SLEEPING", "row 3, column STATE"),
         ("30:00|6", "soon|6", "row 1, column TIME"),
         ("|8|", "|0|", "row 3, column CPUS"),
         ("|8|", "|9|", "job 13 has 9 processors"),
