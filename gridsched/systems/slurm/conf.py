@@ -28,12 +28,12 @@ _MODELLED = words(
     "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare "
     "PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES "
     "FairShareDampeningFactor SchedulerParameters SchedulerType SelectType SelectTypeParameters "
-    "AccountingStorageEnforce EnforcePartLimits Licenses NodeName PartitionName"
+    "AccountingStorageEnforce EnforcePartLimits Licenses NodeName DownNodes PartitionName"
 )
 
 CHANGES_SCHEDULES = words(
     "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
-    "DependencyParameters DownNodes Epilog EpilogSlurmctld FederationParameters "
+    "DependencyParameters Epilog EpilogSlurmctld FederationParameters "
     "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins MaxJobCount MaxMemPerNode "
     "MaxMemPerCPU MCSPlugin NodeFeaturesPlugins OverTimeLimit PriorityParameters "
     "PrioritySiteFactorParameters "
@@ -305,6 +305,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     lines = 0
     future: set[str] = set()
     of_partitions: list[tuple[str, dict[str, str]]] = []
+    down: list[tuple[str, dict[str, str]]] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
     for where, text in with_changes(lines_of(path), changes):
         key, _, value = text.partition("=")
@@ -327,6 +328,8 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         elif name == "nodeset":
             line = pairs_of(text, where)
             node_sets[line[name]] = where, line
+        elif name == "downnodes":
+            down.append((where, pairs_of(text, where)))
         elif name in _OPTIONS:
             raise ConfigurationError(
                 f"{where}: {key.strip()} is an option of SchedulerParameters; "
@@ -343,6 +346,8 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             )
         else:
             found.values[name] = (value, where)
+    for where, line in down:
+        _take_out(line, where, nodes, future)
     sets = {name: _nodes_in_set(line, where, nodes) for name, (where, line) in node_sets.items()}
     sets |= {name: [] for name in future}  # nodes that do not exist yet
     partitions = [_partition_of(line, where, nodes, sets, found.left) for where, line in of_partitions]
@@ -431,18 +436,21 @@ def _with_included(
 
 
 def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
-    """Lines with their place, without comments, joined where they go on."""
+    """Lines with their place, without comments, joined where they go on; one for each key of the site."""
     held, first = "", 0
     for number, raw in enumerate(read_text(path).splitlines(), 1):
-        text = re.sub(r"(?<!\\)#.*", "", raw).strip()
+        text = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
         first = first or number
         if text.endswith("\\"):
-            held += text[:-1] + " "
+            held += text[:-1]
             continue
         text, held = (held + text).strip(), ""
         place, first = first, 0
-        if "=" in text or re.match(r"include\s", text, re.IGNORECASE):
+        if _OF_MANY.match(text):
             yield f"{path}:{place}", text
+        elif "=" in text:
+            for key, quoted, bare in _PAIR.findall(text):
+                yield f"{path}:{place}", f"{key}={quoted or bare}"
 
 
 def pairs_of(text: str, where: str) -> dict[str, str]:
@@ -513,6 +521,15 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
     )
     names = expand_hosts(line["nodename"], f"{where}: NodeName")
     return [replace(made, name=name) for name in names]
+
+
+def _take_out(line: dict[str, str], where: str, nodes: dict[str, SlurmNode], future: set[str]) -> None:
+    """Let the nodes of a line DownNodes take no jobs."""
+    for name in expand_hosts(line["downnodes"], f"{where}: DownNodes"):
+        if name not in nodes and name not in future:
+            raise ConfigurationError(f"{where}: DownNodes names node {name}, which no NodeName line has")
+        if name in nodes and line.get("state", "DOWN").upper() in _OUT:
+            nodes[name] = replace(nodes[name], out=True)
 
 
 _OUT = words("DOWN DRAIN DRAINED DRAINING FAIL FAILING")
@@ -604,6 +621,12 @@ def _partition_of(
         billing=_billing(line.get("tresbillingweights", ""), f"{where}: TRESBillingWeights", left),
     )
 
+
+_OF_MANY = re.compile(r"include\s|(nodename|partitionname|nodeset|downnodes|frontendname)\s*=", re.IGNORECASE)
+"""Lines whose keys are not those of the site."""
+
+_PAIR = re.compile(r'([^\s=]+)\s*=\s*(?:"([^"]*)"|(.*?))(?=(?<![,\s])\s+[\w\[\]]+\s*=|\s*$)')
+"""A key of the site and its value, up to the next key of the line; a list may have blanks after commas."""
 
 _WEIGHT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)", re.IGNORECASE)
 _MEBIBYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}

@@ -163,6 +163,21 @@ def test_numbers_of_qualities_that_make_no_sense(
         read_accounting(dump, written(tmp_path, changed, "qos.txt"))
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'SchedulerParameters="bf_interval=60,bf_window=2880"\nPriorityWeightAge="7"\n',
+        "PriorityWeightAge=7 SchedulerParameters=bf_interval=60,bf_window=2880\n",
+        "SchedulerParameters = bf_interval=60,\\\nbf_window=2880\nPriorityWeightAge = 7\n",
+        "SchedulerParameters=bf_interval=60, bf_window=2880\r\n  PriorityWeightAge=\\\r\n7\r\n",
+    ],
+    ids=["quotes", "one line", "goes on", "blanks"],
+)
+def test_ways_to_write_values(lines: str, tmp_path: Path) -> None:
+    conf = read_configuration(written(tmp_path, f"{lines}NodeName=n1 CPUs=4\nPartitionName=p Nodes=ALL\n"))
+    assert_fields(Slurm.from_configuration(conf), bf_interval=60, bf_window=2880, priority_weight_age=7)
+
+
 def test_another_file_is_not_taken_for_a_configuration(tmp_path: Path) -> None:
     with refused("log.swf: no Key=value"):
         read_configuration(written(tmp_path, "; MaxProcs: 8\n1 0 5 60 1\n", "log.swf"))
@@ -262,12 +277,16 @@ def test_a_broken_dump_is_one_line(tmp_path: Path, text: str, named: list[str]) 
         read_accounting(written(tmp_path, text, "dump.cfg"))
 
 
-def test_states_of_nodes_and_sizes_of_partitions(tmp_path: Path) -> None:
-    text = """\
+@pytest.mark.parametrize(
+    "state", ["NodeName=n4 State=DRAIN", 'DownNodes=n[4-5] Reason="a fan"', "DownNodes=n4 State=FAIL"]
+)
+def test_states_of_nodes_and_sizes_of_partitions(state: str, tmp_path: Path) -> None:
+    text = f"""\
 NodeName=DEFAULT CPUs=4
 NodeName=n[1-3]
-NodeName=n4 State=DRAIN
+NodeName=n4
 NodeName=n[5-9] State=FUTURE
+{state}
 PartitionName=all Nodes=n[1-9] Default=YES MaxNodes=2
 """
     path = written(tmp_path, text)
