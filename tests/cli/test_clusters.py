@@ -195,7 +195,7 @@ def test_what_each_changes_is_written(accounts: Path, tmp_path: Path, printed: C
             "nodes: [{cores: 4}]\npartitions: [{name: gpu, nodes: [g1]}]",
             "nodes.yaml: partitions[gpu].nodes: found 'g1'; known are",
         ),
-        ("simulate {accounts} --nodes 300,16", "", "", "--nodes 300,16: no such file; give a file of nodes, or"),
+        ("simulate {accounts} --nodes 300,16", "", "", "--nodes 300,16: no such file; give a file of nodes"),
         ("simulate {accounts} --nodes {file} --processors 4", "nodes.yaml", "", "give one of the two"),
         ("simulate {accounts} --nodes {file} --node-type 1,4", "nodes.yaml", "", "give one of the two"),
         (
