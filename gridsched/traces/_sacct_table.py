@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gridsched.errors import TraceError
 from gridsched.traces._delimited import LineBlock, split, without_mark
 from gridsched.traces._slurm_dependencies import is_dependency, submitted_dependency
-from gridsched.traces._slurm_nodes import is_node_list
+from gridsched.traces._slurm_nodes import has_nodes, is_node_list
 from gridsched.traces._slurm_options import asked_on
 from gridsched.traces._slurm_values import (
     leading_numbers,
@@ -289,10 +289,25 @@ class AccountingTable:
     def _numbered(self, block: LineBlock, key: str) -> NDArray[np.int64]:
         """Number of each name, in order of first appearance; of a list of partitions that of the first."""
         known = self._codes.setdefault(key, {})
-        codes, texts = _distinct(block.texts(self._places[key]))
-        if key == "partition":
-            texts = [text.partition(b",")[0] for text in texts]
-        return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)[codes]
+        texts = block.texts(self._places[key])
+        lists = self._partition_lists(block) if key == "partition" else []
+        if any(lists):
+            texts = np.array(
+                [each.partition(b",")[0] or text for text, each in zip(texts.tolist(), lists, strict=True)]
+            )
+        codes, distinct = _distinct(texts)
+        return np.array([known.setdefault(text, len(known)) for text in distinct], np.int64)[codes]
+
+    def _partition_lists(self, block: LineBlock) -> list[bytes]:
+        """Lists in the column of partitions; a job that has run on nodes is in one, whatever it is called."""
+        place, nodes = self._places.get("partition"), self._places.get("node_list")
+        if place is None or not block.contains(place, b",").any():
+            return [b""] * len(block)
+        ran = [False] * len(block) if nodes is None else [has_nodes(text) for text in block.column(nodes)]
+        return [
+            text.strip() if b"," in text and not on else b""
+            for text, on in zip(block.column(place), ran, strict=True)
+        ]
 
     def _gpus(self, block: LineBlock) -> NDArray[np.int64]:
         """GPUs of each line."""
@@ -344,8 +359,7 @@ class AccountingTable:
         The partition of a job that has not started is the list that it asks for.
         """
         lines, held = self._places.get("command_line"), self._places.get("resources")
-        partition = self._places.get("partition")
-        if lines is None and held is None and partition is None:
+        if lines is None and held is None and "partition" not in self._places:
             return
         texts = [b""] * len(block) if lines is None else block.column(lines)
         asked = [asked_on(text) for text in texts]
@@ -353,10 +367,8 @@ class AccountingTable:
         for row, text in enumerate(block.column(held) if held is not None else ()):
             if b"license/" in text:
                 licences[row] = b",".join(_LICENCE.findall(text))
-        partitions = [each.partitions for each in asked]
-        for row, text in enumerate(block.column(partition) if partition is not None else ()):
-            if b"," in text:
-                partitions[row] = text.strip()
+        lists = self._partition_lists(block)
+        partitions = [each.partitions or text for each, text in zip(asked, lists, strict=True)]
         for key, texts in (("partitions", partitions), ("licences", licences)):
             known = self._codes.setdefault(key, {b"": 0})
             self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))

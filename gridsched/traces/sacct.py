@@ -12,7 +12,7 @@ out, and all is counted. Conventions:
 - *Command lines* (SubmitLine) say in which partitions a job might run (`-p a,b`), how many tasks of its
   array at once (`%4`), and whether it asked for whole nodes (`--exclusive`), for a shorter time limit
   (`--time-min`) or for licences, which ReqTRES may have too. A list of partitions without the one in which
-  the job ran is left aside; of jobs that never started the column Partition may be such a list.
+  the job ran is left aside; of jobs without nodes the column Partition may be such a list.
 - *Requeued jobs*: each run is a job of its own, submitted when it was put back (`--duplicates` shows all).
 - *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
 - *Memory, GPUs and nodes* are those of AllocTRES, or of ReqTRES where a line has no AllocTRES; memory is
