@@ -249,6 +249,8 @@ class SocketPeer:
             flags, body = self._raw_frame()
             if not flags & _COMMAND:
                 return bool(flags & _MORE), body
+            if time.monotonic() > self._end:
+                raise self._late("it sends commands only")
 
     def _raw_frame(self) -> tuple[int, bytes]:
         """Flags and content of the next frame."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shlex
@@ -141,6 +142,24 @@ def test_half_an_answer_of_a_command() -> None:
         with pytest.raises(ProtocolError, match="at 0 s: only 4 of 32 bytes from") as raised:
             gs.simulate(SMALL, hosts(2), gs.External(command=command, timeout=timeout), kill=True)
         assert words in str(raised.value)
+
+
+def test_commands_without_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def act() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(GREETING + READY)
+                while True:
+                    connection.sendall(b"\4\4PING" * 100)
+
+        thread = threading.Thread(target=act)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ProtocolError, match=r"no answer .* within 1 s: it sends commands only"):
+            gs.simulate(SMALL, hosts(2), gs.External(socket=address, timeout=1.0), kill=True)
+        thread.join()
 
 
 def test_half_an_answer_and_one_of_a_gigabyte() -> None:

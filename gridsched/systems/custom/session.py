@@ -525,11 +525,11 @@ class Session:
         elif not isinstance(decision, m.FinishRegistration):
             raise self._refused(due, "", "not supported, see docs/protocols.md")
 
-    def _job(self, due: _Due, job_id: str, state: int | None = None) -> int:
-        """The job that a decision names, which has to be in a state."""
+    def _job(self, due: _Due, job_id: str, state: int | None = None, *, name: str = "job_id") -> int:
+        """The job that a decision names in a field, which has to be in a state."""
         job = self._jobs.get(job_id)
         if job is None or (self._names[job] != job_id and state is not None):
-            raise self._refused(due, "job_id", f"there is no job {job_id[:80]!r}")
+            raise self._refused(due, name, f"there is no job {job_id[:80]!r}")
         if state is not None and self._state[job] != state:
             raise self._refused(due, "job_id", f"job {job_id!r} {_STATES[self._state[job]]}")
         return job
@@ -576,7 +576,7 @@ class Session:
         progress: dict[str, float] = {}
         profiles: dict[str, str] = {}
         for job_id in decision.job_ids:
-            job = self._job(due, job_id)
+            job = self._job(due, job_id, name="job_ids")
             if self._state[job] not in (_RUNNING, _ENDED):
                 raise self._refused(due, "job_ids", f"job {job_id!r} {_STATES[self._state[job]]}")
             if self._state[job] == _RUNNING and job_id == self._names[job]:
