@@ -146,6 +146,12 @@ def read_batsim(
         raise TraceError(f"{file}: no workload of Batsim: {error}{slurm}") from None
     if not found.jobs:
         raise TraceError(f"{file}: $.jobs is empty; give a workload with jobs")
+    first: dict[str, int] = {}
+    for index, job in enumerate(found.jobs):
+        if first.setdefault(str(job.id), index) != index:
+            raise TraceError(
+                f"{file}: $.jobs[{index}] has the id {job.id!r} of $.jobs[{first[str(job.id)]}]; rename one"
+            )
     profiles = {name: number for number, name in enumerate(found.profiles)}
     numbers = [_profile_of(file, found, index, profiles) for index in range(len(found.jobs))]
     kinds = list(found.profiles.values())

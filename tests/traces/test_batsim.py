@@ -67,6 +67,7 @@ def test_users_groups_and_queues(tmp_path: Path) -> None:
     ("parts", "wrong"),
     [
         ({"jobs": []}, r"\$\.jobs"),
+        ({"jobs": [JOBS[0], JOBS[1], JOBS[0]]}, r"\$\.jobs\[2\] has the id .* of \$\.jobs\[0\]"),
         ({"jobs": [{**JOBS[0], "res": "2"}]}, r"\$\.jobs\[0\]\.res"),
         ({"jobs": [JOBS[1], {**JOBS[0], "profile": "none"}]}, r"\$\.jobs\[1\] \(id 'late'\)"),
         ({"jobs": [{**JOBS[0], "profile": "mpi"}]}, "'parallel_homogeneous'"),
