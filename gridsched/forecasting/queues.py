@@ -48,8 +48,9 @@ _NEEDED = ("job", "state", "elapsed", "processors", "time_limit")
 _NAMED = ("user", "partition", "queue", "constraint")
 _ASKED = ("memory", "gpus", "nodes")
 """What the column of trackable resources gives: of the whole job, memory in KiB."""
-_ENDING = frozenset({"cg", "completing", "rs", "resizing", "si", "signaling", "so", "stage_out"})
-_RUNNING = frozenset({"r", "running", "cf", "configuring"}) | _ENDING
+_RUNNING = frozenset({"r", "running", "cg", "completing", "cf", "configuring"}) | {
+    *("rs", "resizing", "si", "signaling", "so", "stage_out")
+}
 _WAITING = frozenset({"pd", "pending"})
 _NEITHER = (
     " s suspended st stopped se special_exit rq requeued rf requeue_fed rh requeue_hold rd resv_del_hold "

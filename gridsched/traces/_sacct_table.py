@@ -356,7 +356,7 @@ class AccountingTable:
     def _add_command_lines(self, block: LineBlock) -> None:
         """What jobs ask for on their command lines; other columns may have licences and partitions instead.
 
-        The partition of a job that has not started is the list that it asks for.
+        The partition of a job without nodes may be the list that it asks for.
         """
         lines, held = self._places.get("command_line"), self._places.get("resources")
         if lines is None and held is None and "partition" not in self._places:

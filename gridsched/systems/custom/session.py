@@ -531,7 +531,7 @@ class Session:
         if job is None or (self._names[job] != job_id and state is not None):
             raise self._refused(due, name, f"there is no job {job_id[:80]!r}")
         if state is not None and self._state[job] != state:
-            raise self._refused(due, "job_id", f"job {job_id!r} {_STATES[self._state[job]]}")
+            raise self._refused(due, name, f"job {job_id!r} {_STATES[self._state[job]]}")
         return job
 
     def _execute(self, due: _Due, decision: m.ExecuteJob) -> None:

@@ -448,7 +448,10 @@ def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
         place, first = first, 0
         if _OF_MANY.match(text):
             yield f"{path}:{place}", text
-        elif "=" in text:
+        elif "=" in text and _PAIR.sub("", text).strip():
+            # a word before a key is part of an unknown key, and not dropped
+            yield f"{path}:{place}", text
+        else:
             for key, quoted, bare in _PAIR.findall(text):
                 yield f"{path}:{place}", f"{key}={quoted or bare}"
 

@@ -178,6 +178,11 @@ def test_ways_to_write_values(lines: str, tmp_path: Path) -> None:
     assert_fields(Slurm.from_configuration(conf), bf_interval=60, bf_window=2880, priority_weight_age=7)
 
 
+def test_a_word_before_a_key_is_not_dropped(tmp_path: Path) -> None:
+    with refused("slurm.conf:1", "unknown key Also PriorityWeightAge"):
+        read_configuration(written(tmp_path, "Also PriorityWeightAge=7\nNodeName=n1 CPUs=4\n"))
+
+
 def test_another_file_is_not_taken_for_a_configuration(tmp_path: Path) -> None:
     with refused("log.swf: no Key=value"):
         read_configuration(written(tmp_path, "; MaxProcs: 8\n1 0 5 60 1\n", "log.swf"))
