@@ -19,7 +19,7 @@ _PARTS = ("order", "backfilling", "reservations", "backfill_order")
 """Options that are parts of a local policy."""
 
 
-_OF_SLURM = ("slurm_conf", "slurm_version", "sacctmgr", "qos", "sshare")
+_OF_SLURM = ("slurm_conf", "slurm_version", "sacctmgr", "qos", "sshare", "sdiag")
 """Options of Slurm's model."""
 
 
@@ -137,6 +137,7 @@ def _configured(options: argparse.Namespace) -> tuple[Scheduler, list[tuple[str,
         accounts=options.sacctmgr,
         qualities=options.qos,
         usage=options.sshare,
+        passes=options.sdiag,
         version=options.slurm_version,
     )
     left = ", ".join([*(["nodes and partitions"] if site.cluster else []), *site.not_modelled])

@@ -20,7 +20,7 @@ from gridsched.cli.options import (
 )
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.cli.runs import one_policy, prepared, run_policy
-from gridsched.cli.sites import add_accounts, add_site_file, configured, sites_of, use_site
+from gridsched.cli.sites import add_accounts, add_groups, add_site_file, configured, sites_of, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def add(commands: Any) -> None:
     site = parser.add_argument_group("site")
     add_site_file(site)
     add_accounts(site)
+    add_groups(site)
     add_simulation(parser, measured=False)
     add_against(parser)
 

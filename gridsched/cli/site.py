@@ -32,6 +32,7 @@ _WITHOUT = {
     "sshare": "nothing was used before the first job",
     "squeue": "forecast needs --at, a time of the log",
     "sdiag": "how long passes take is not known",
+    "groups": "partitions admit every group (AllowGroups)",
 }
 """What is assumed without a key."""
 
@@ -74,11 +75,12 @@ def _check(options: argparse.Namespace) -> None:
             qualities=given.get("qos"),
             usage=given.get("sshare"),
             passes=given.get("sdiag"),
+            groups=given.get("groups"),
             names=log.names,
             version=given.get("slurm_version"),
         )
     else:
-        for name in ("sacctmgr", "qos", "sshare", "slurm_version"):
+        for name in ("sacctmgr", "qos", "sshare", "groups", "slurm_version"):
             if name in given:
                 raise ConfigurationError(f"{options.file}: {name}: give slurm_conf too")
     with progress(f"reading requests of {log.path.name}"):
@@ -111,6 +113,7 @@ def _read(given: Mapping[str, str], log: Log, site: Site | None) -> Iterator[tup
                 "slurm_conf": lambda: _configuration(site),
                 "squeue": lambda: _queue(Path(given["squeue"])),
                 "sdiag": lambda: _passes(Path(given["sdiag"])),
+                "groups": lambda: _groups(given["groups"]),
             }.get(name, lambda name=name: _accounting(site, name))()
             yield name, found
 
@@ -170,6 +173,15 @@ def _passes(file: Path) -> str:
     if not number.get("depth"):
         return f"{told}; simulated passes take no time"
     return f"{told}; simulated passes take {number['mean'] / number['depth'] / 1e3:,.3g} ms a job"
+
+
+def _groups(file: str) -> str:
+    from gridsched.systems.slurm.groups import read_groups
+
+    known = read_groups(file)
+    users = len(frozenset().union(*known.members.values()))
+    primary = "" if known.has_primary else "; no primary groups (getent passwd)"
+    return f"{len(known.members):,} groups with {users:,} users{primary}"
 
 
 # --- what that touches ----------------------------------------------------------------------------

@@ -35,6 +35,8 @@ class SiteConfig(ConfigModel):
     """The present queue, as `squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V"` printed it."""
     sdiag: PathText | None = None
     """What `sdiag` printed: how long passes of the backfill scheduler take."""
+    groups: PathText | None = None
+    """What `getent group` printed, and `getent passwd` below it: who is in the groups of AllowGroups."""
 
 
 FILES = tuple(name for name in SiteConfig.model_fields if name not in ("time_zone", "slurm_version"))

@@ -30,7 +30,7 @@ def add_site_file(group: Any) -> None:
         type=path,
         metavar="FILE.yaml",
         help="files of a site by key: accounting (then give no TRACE), slurm_conf, sacctmgr, qos, sshare, "
-        "squeue, sdiag, time_zone (config/keys/site.md); options go before them",
+        "squeue, sdiag, groups, time_zone (config/keys/site.md); options go before them",
     )
     group.add_argument(
         "--slurm-conf",
@@ -55,6 +55,7 @@ def add_site(group: Any) -> None:
     """The files of a site, and changes of its configuration."""
     add_site_file(group)
     add_accounts(group)
+    add_groups(group)
     group.add_argument(
         "--change",
         action="append",
@@ -94,6 +95,17 @@ def add_accounts(group: Any) -> None:
     )
 
 
+def add_groups(group: Any) -> None:
+    """Who is in which group."""
+    group.add_argument(
+        "--groups",
+        type=path,
+        metavar="FILE",
+        help="who is in the groups of AllowGroups, as getent group printed it, with getent passwd below it "
+        "(default: AllowGroups does not hold)",
+    )
+
+
 def use_site(options: argparse.Namespace) -> None:
     """Take from the file of a site what the command line does not say; refuse what does not go together."""
     if options.site is not None:
@@ -108,7 +120,7 @@ def use_site(options: argparse.Namespace) -> None:
     if options.trace is None:
         raise ConfigurationError("name a TRACE, or the files of a site with --site")
     if options.slurm_conf is None:
-        for name in ("change", "sacctmgr", "qos", "sshare", "sdiag", "slurm_version"):
+        for name in ("change", "sacctmgr", "qos", "sshare", "sdiag", "groups", "slurm_version"):
             if getattr(options, name, None):
                 raise ConfigurationError(
                     f"--{name.replace('_', '-')}: give the configuration too, with --slurm-conf"
@@ -129,6 +141,7 @@ def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) 
         qualities=getattr(options, "qos", None),
         usage=getattr(options, "sshare", None),
         passes=getattr(options, "sdiag", None),
+        groups=getattr(options, "groups", None),
         names=log.names,
         version=getattr(options, "slurm_version", None),
     )

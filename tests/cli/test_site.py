@@ -27,6 +27,7 @@ User - 'ada':DefaultAccount='maths':Fairshare=1
 """
 QOS = "Name|Priority|UsageFactor|MaxJobsPU|MaxWall\nnormal|0|1.0||\n"
 SSHARE = "Account|User|RawUsage\nroot||90\n maths||90\n  maths|ada|90\n"
+GROUPS = "staff:x:50:ada,bob\n"
 QUEUE = "JOBID|STATE|TIME|CPUS|TIME_LIMIT|USER\n90|RUNNING|1:00|8|30:00|ada\n91|PENDING|0:00|12|10:00|eve\n"
 SDIAG = """\
 Main schedule statistics (microseconds):
@@ -69,7 +70,14 @@ def site(tmp_path: Path) -> Path:
         for number in range(1, 25)
     ]
     export(folder, *rows, header=f"{COLUMNS}|NodeList|SubmitLine", name="jobs.txt")
-    files = {"slurm_conf": CONF, "sacctmgr": DUMP, "qos": QOS, "sshare": SSHARE, "sdiag": SDIAG}
+    files = {
+        "slurm_conf": CONF,
+        "sacctmgr": DUMP,
+        "qos": QOS,
+        "sshare": SSHARE,
+        "sdiag": SDIAG,
+        "groups": GROUPS,
+    }
     keys = ["accounting: files/jobs.txt", "time_zone: Europe/Rome"]
     for name, text in (files | {"squeue": QUEUE}).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -85,7 +93,9 @@ def test_the_file_stands_for_the_options(
     monkeypatch.chdir(tmp_path.parent)
     folder = site.parent / "files"
     options = ["--timezone", "Europe/Rome", "--slurm-conf", folder / "slurm_conf"]
-    accounts = [part for name in ("sacctmgr", "qos", "sshare") for part in (f"--{name}", folder / name)]
+    accounts = [
+        part for name in ("sacctmgr", "qos", "sshare", "groups") for part in (f"--{name}", folder / name)
+    ]
     change = ["--change", "SchedulerParameters=bf_interval=300"]
     whole = printed("compare", folder / "jobs.txt", *options, *accounts, *change)
     assert printed("compare", "--site", site, *change) == whole
@@ -162,6 +172,7 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         "sshare": ["usage", "of", "1"],
         "squeue": ["1", "lines", "of", "running"],
         "sdiag": ["120", "backfill", "passes", "0.002", "s"],
+        "groups": ["1", "groups", "with", "2", "users;"],
         "licence matlab:1 that slurm.conf does not have": ["6", "25.0%"],
         "tasks per node": ["6", "25.0%"],
         "features (--constraint) without the column Constraints": ["6", "25.0%"],
@@ -197,7 +208,17 @@ def test_what_is_not_given_is_said(site: Path, printed: Callable[..., str]) -> N
     export(site.parent, line(1), name="plain.txt")
     site.write_text("accounting: plain.txt\n", encoding="utf-8")
     text = printed("site", "check", site)
-    for name in ("time_zone", "slurm_conf", "sacctmgr", "qos", "sshare", "squeue", "sdiag", "SubmitLine"):
+    for name in (
+        "time_zone",
+        "slurm_conf",
+        "sacctmgr",
+        "qos",
+        "sshare",
+        "squeue",
+        "sdiag",
+        "groups",
+        "SubmitLine",
+    ):
         assert row(text, name), name
 
 

@@ -185,7 +185,7 @@ class SlurmPartition:
     least_nodes : int
         MinNodes of a job.
     admission : mapping of str to tuple of str
-        AllowQos, DenyQos, AllowAccounts and DenyAccounts by their names in small letters.
+        AllowQos, DenyQos, AllowAccounts, DenyAccounts and AllowGroups by their names in small letters.
     billing : mapping of str to float
         TRESBillingWeights by the names of `accounts.RESOURCES`, that of memory of a MiB.
     """
@@ -544,12 +544,12 @@ _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
     "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos maxnodes minnodes "
-    "allowaccounts allowqos denyqos denyaccounts tresbillingweights"
+    "allowaccounts allowgroups allowqos denyqos denyaccounts tresbillingweights"
 )
-_ADMISSION = ("allowaccounts", "denyaccounts", "allowqos", "denyqos")
+_ADMISSION = ("allowaccounts", "denyaccounts", "allowgroups", "allowqos", "denyqos")
 
 PARTITION_OTHERS = words(
-    "allowgroups maxmempercpu maxmempernode maxcpuspernode "
+    "maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
     "suspendtimeout defcpupergpu defmempergpu topology"

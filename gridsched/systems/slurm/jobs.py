@@ -280,15 +280,15 @@ def _whole(
 def _admitted(
     owners: Sequence[Owner], where: Integers, cluster: Cluster, rules: Mapping[int, PartitionRules]
 ) -> NDArray[np.bool_]:
-    """Which jobs may run in their partitions, by account and quality of service."""
+    """Which jobs may run in their partitions, by account, user and quality of service."""
     admitted = np.ones(len(owners), np.bool_)
     for place, each in enumerate(cluster.partitions):
         if each.number in rules:
             mine = np.flatnonzero(where == place)
-            pairs = {(owners[row][0], owners[row][2]) for row in mine.tolist()}
-            allowed = {pair for pair in pairs if rules[each.number].admits(*pair)}
-            if len(allowed) < len(pairs):
-                admitted[mine] = [(owners[row][0], owners[row][2]) in allowed for row in mine.tolist()]
+            known = {owners[row] for row in mine.tolist()}
+            allowed = {owner for owner in known if rules[each.number].admits(*owner)}
+            if len(allowed) < len(known):
+                admitted[mine] = [owners[row] in allowed for row in mine.tolist()]
     return admitted
 
 

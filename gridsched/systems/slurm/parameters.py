@@ -25,6 +25,8 @@ class PartitionRules:
 
     Parameters
     ----------
+    users : frozenset of str, optional
+        Users in a group of AllowGroups; by default all.
     accounts, qualities : frozenset of str, optional
         AllowAccounts and AllowQos: accounts and qualities of service of its jobs; by default all.
     no_accounts, no_qualities : frozenset of str
@@ -35,6 +37,7 @@ class PartitionRules:
         Whether its jobs get whole nodes (OverSubscribe=EXCLUSIVE).
     """
 
+    users: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
     qualities: frozenset[str] | None = None
     no_accounts: frozenset[str] = frozenset()
@@ -42,10 +45,12 @@ class PartitionRules:
     least_nodes: int = 0
     exclusive: bool = False
 
-    def admits(self, account: str, quality: str) -> bool:
-        """Whether jobs of an account and a quality of service may run there."""
-        return _is_among(account, self.accounts, self.no_accounts) and _is_among(
-            quality, self.qualities, self.no_qualities
+    def admits(self, account: str, user: str, quality: str) -> bool:
+        """Whether jobs of an account, a user and a quality of service may run there."""
+        return (
+            _is_among(user, self.users, frozenset())
+            and _is_among(account, self.accounts, self.no_accounts)
+            and _is_among(quality, self.qualities, self.no_qualities)
         )
 
 

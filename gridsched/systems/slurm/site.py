@@ -30,9 +30,12 @@ from gridsched.systems.slurm.conf import (
     pairs_of,
     read_configuration,
 )
+from gridsched.systems.slurm.groups import read_groups
 from gridsched.systems.slurm.parameters import PartitionRules
 from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.traces.sdiag import read_passes
+
+_OF_GROUPS = "allowgroups"
 
 _NO_NUMBER = 1_000_000
 """From here on partitions are numbered that no job of a log has."""
@@ -65,6 +68,7 @@ def read_slurm_site(
     qualities: str | Path | None = None,
     usage: str | Path | None = None,
     passes: str | Path | None = None,
+    groups: str | Path | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
     version: str | None = None,
 ) -> Site:
@@ -84,6 +88,9 @@ def read_slurm_site(
         What `sshare --all --parsable2` printed: what was used before the first job counts in fair shares.
     passes : path, optional
         What `sdiag` printed: how long backfill passes take; no time without it.
+    groups : path, optional
+        What `getent group` printed, and `getent passwd` below it: who is in the groups of AllowGroups, to
+        which partitions are not held without it.
     names : mapping of str to sequence of str, optional
         Names by number of "partition", "group" (account), "user" and "queue" (quality of service), and lists
         of "partitions" such as a,b, as `AccountingLog` has them. Without names those whose names are numbers
@@ -120,7 +127,7 @@ def read_slurm_site(
     >>> site.not_modelled
     ()
     """
-    read = _read(configuration, changes, passes)
+    read = _read(configuration, changes, passes, groups)
     names = names or {}
     accounting = _accounting(accounts, qualities, usage, names)
     try:
@@ -131,7 +138,7 @@ def read_slurm_site(
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
     licence_lists, unknown = _licence_lists(names.get("licences", ()), read.licences)
     left += [f"{LICENCE}{text}" for text in unknown]
-    unchanged = _why_unchanged(_read(configuration, (), passes), read, changes)
+    unchanged = _why_unchanged(_read(configuration, (), passes, groups), read, changes)
     if not read.nodes:
         return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left), unchanged=unchanged)
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)
@@ -203,18 +210,52 @@ def _partly(
     return {name: tuple(found[name]) for name in left if name in found}
 
 
-def _read(configuration: str | Path, changes: Sequence[str], passes: str | Path | None) -> SlurmConfiguration:
+def _read(
+    configuration: str | Path,
+    changes: Sequence[str],
+    passes: str | Path | None,
+    groups: str | Path | None,
+) -> SlurmConfiguration:
     """A configuration, with how long a backfill pass takes for a job; without what depends on it if unknown.
 
     The mean cycle of `sdiag` is without the time for which the pass let others work (`_do_diag_stats`).
     """
-    read = read_configuration(configuration, changes)
+    read = _with_members(read_configuration(configuration, changes), groups)
     number = {} if passes is None else read_passes(passes)
     if number.get("depth"):
         time = {"bf_time_per_job": max(round(number["mean"] / number["depth"]), 1)}
         return replace(read, parameters={**read.parameters, **time})
     rest = {name: value for name, value in read.parameters.items() if name not in OF_TIME}
     return replace(read, parameters=rest)
+
+
+def _with_members(read: SlurmConfiguration, groups: str | Path | None) -> SlurmConfiguration:
+    """A configuration with users for the groups in AllowGroups; without these keys if nobody knows them.
+
+    Root may run everywhere; a group that does not exist has no members (`validate_group`,
+    `get_groups_members` of Slurm 22.05).
+    """
+    named = {name for each in read.partitions for name in each.admission.get(_OF_GROUPS, ())}
+    if not named:
+        return read
+    left, members = [*read.not_modelled], None
+    if groups is None:
+        left.append(f"PartitionName {_OF_GROUPS}")
+    else:
+        known = read_groups(groups)
+        members = known.members
+        left += [f"group {name} of AllowGroups, not in {groups}" for name in sorted(named - set(members))]
+        if not known.has_primary:
+            left.append(f"primary groups of users for AllowGroups, not in {groups} (getent passwd)")
+    partitions = []
+    for each in read.partitions:
+        admission = {**each.admission}
+        listed = admission.pop(_OF_GROUPS, None)
+        if members is not None and listed is not None:
+            users = frozenset().union(*(members.get(name, frozenset()) for name in listed))
+            admission[_OF_GROUPS] = ("root", *sorted(users))
+        partitions.append(replace(each, admission=admission))
+    return replace(read, partitions=tuple(partitions), not_modelled=tuple(left))
 
 
 def _why_unchanged(before: SlurmConfiguration, read: SlurmConfiguration, changes: Sequence[str]) -> str:
@@ -261,6 +302,7 @@ def _rules(
         return frozenset(found)
 
     return PartitionRules(
+        users=called(_OF_GROUPS, "user"),
         accounts=called("allowaccounts", "group"),
         qualities=called("allowqos", "queue"),
         no_accounts=called("denyaccounts", "group") or frozenset(),

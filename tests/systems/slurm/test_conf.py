@@ -92,8 +92,8 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ("CryptoType=crypto/munge\nFastSchedule=1", ()),
         ("PartitionName=p Nodes=ALL AllowGroups=ALL LLN=NO MaxCPUsPerNode=UNLIMITED", ()),
         (
-            "PartitionName=p Nodes=ALL AllowGroups=ops LLN=YES",
-            ("PartitionName allowgroups", "PartitionName lln"),
+            "PartitionName=p Nodes=ALL MaxCPUsPerNode=4 LLN=YES",
+            ("PartitionName maxcpuspernode", "PartitionName lln"),
         ),
         ("SchedulerParameters=bf_continue,bf_max_time=60,bf_yield_sleep=1", ()),
         ("LicenseParameters=x", ("LicenseParameters",)),

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import gridsched as gs
+from gridsched.errors import ConfigurationError
 from gridsched.traces import read_accounting
 from tests.systems.slurm.test_conf import written
 from tests.traces.test_sacct import COLUMNS, export, line
@@ -34,11 +35,14 @@ class Asks(NamedTuple):
     partition: str = "a"
     limit: int = 0
     account: str = "maths"
+    user: str = "ada"
     identifier: str = ""
     processors: int = 0
 
 
-def simulated(folder: Path, jobs: list[Asks], conf: str = CONF) -> tuple[gs.Site, gs.Workload, xr.Dataset]:
+def simulated(
+    folder: Path, jobs: list[Asks], conf: str = CONF, *, groups: Path | None = None
+) -> tuple[gs.Site, gs.Workload, xr.Dataset]:
     """A run of an export of some jobs on a site."""
     rows = []
     for number, job in enumerate(jobs, 1):
@@ -49,6 +53,7 @@ def simulated(folder: Path, jobs: list[Asks], conf: str = CONF) -> tuple[gs.Site
             JobID=job.identifier or number,
             JobIDRaw=number,
             Account=job.account,
+            User=job.user,
             Partition=job.partition,
             AllocCPUS=processors,
             ReqCPUS=processors,
@@ -62,7 +67,7 @@ def simulated(folder: Path, jobs: list[Asks], conf: str = CONF) -> tuple[gs.Site
         )
         rows.append(f"{row}|sbatch {job.options} job.sh")
     log = read_accounting(export(folder, *rows, header=f"{COLUMNS}|SubmitLine"))
-    site = gs.read_slurm_site(written(folder, conf), names=log.names)
+    site = gs.read_slurm_site(written(folder, conf), groups=groups, names=log.names)
     workload = gs.clean(log.workload)
     run = gs.simulate(workload, site.cluster, site.scheduler)
     gs.verify(run)
@@ -150,6 +155,62 @@ def test_partitions_reject_jobs_and_say_why(keys: str, rejected: list[int], tmp_
     assert [job for job, start in enumerate(starts(run)) if start < 0] == rejected
     reason = "over a limit of its partition" if "Nodes" in keys else "not admitted to its partition"
     assert run.attrs.get(f"rejected: {reason}", 0) == len(rejected)
+
+
+GROUPS = "staff:x:50:ada,bob\nops:x:51:root\nguests:x:52:\n"
+USERS = "ada:x:1:50:Ada:/home/ada:/bin/sh\neve:x:2:51:Eve:/home/eve:/bin/sh\n"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "groups", "rejected", "left"),
+    [
+        ("staff", GROUPS + USERS, ["eve", "zoe"], ()),
+        # by the primary group; root may run everywhere
+        ("ops", GROUPS + USERS, ["ada", "zoe"], ()),
+        ("guests", GROUPS + USERS, ["ada", "eve", "zoe"], ()),
+        ("staff,ops", GROUPS + USERS, ["zoe"], ()),
+        ("ALL", GROUPS + USERS, [], ()),
+        ("ALL", None, [], ()),
+        # what is not known is named
+        ("ops", GROUPS, ["ada", "eve", "zoe"], ("primary groups of users",)),
+        ("ops,lost", GROUPS + USERS, ["ada", "zoe"], ("group lost of AllowGroups",)),
+        ("staff", None, [], ("PartitionName allowgroups",)),
+    ],
+)
+def test_a_partition_admits_the_users_of_its_groups(
+    allowed: str, groups: str | None, rejected: list[str], left: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = None if groups is None else written(tmp_path, groups, "groups.txt")
+    users = ["ada", "eve", "root", "zoe"]
+    jobs = [Asks(0, 1, 5, user=user) for user in users]
+    conf = CONF.replace("Nodes=n[1-2]", f"Nodes=n[1-4] AllowGroups={allowed}")
+    site, _, run = simulated(tmp_path, jobs, conf, groups=file)
+    assert [user for user, start in zip(users, starts(run), strict=True) if start < 0] == rejected
+    assert run.attrs.get("rejected: not admitted to its partition", 0) == len(rejected)
+    assert [text.startswith(known) for text, known in zip(site.not_modelled, left, strict=True)] == [
+        True
+    ] * len(left)
+
+
+def test_a_job_runs_in_the_partition_that_admits_its_user(tmp_path: Path) -> None:
+    file = written(tmp_path, GROUPS + USERS, "groups.txt")
+    conf = CONF.replace("Nodes=n[1-2]", "Nodes=n[1-2] AllowGroups=staff")
+    jobs = [Asks(0, 1, 5, "-p a,b", user="ada"), Asks(0, 1, 5, "-p a,b", user="eve")]
+    _, _, run = simulated(tmp_path, jobs, conf, groups=file)
+    assert [nodes_of(run, job) for job in range(2)] == [{"n1"}, {"n3"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("staff:x:50:ada\nops:51", "groups.txt:2: neither a group nor a user"),
+        ("ada:x:1:50:Ada:/home/ada:/bin/sh", "groups.txt: no group"),
+    ],
+)
+def test_mistakes_in_groups_name_the_line(text: str, reason: str, tmp_path: Path) -> None:
+    conf = CONF.replace("Nodes=n[1-2]", "Nodes=n[1-2] AllowGroups=staff")
+    with pytest.raises(ConfigurationError, match=reason):
+        simulated(tmp_path, [Asks(0, 1, 5)], conf, groups=written(tmp_path, text, "groups.txt"))
 
 
 @pytest.mark.parametrize(
