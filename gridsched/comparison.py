@@ -26,7 +26,7 @@ from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
 from gridsched.systems.base import Scheduler, Site
 from gridsched.traces.cleaning import NEVER_RAN, never_ran
-from gridsched.traces.sacct import AccountingLog
+from gridsched.traces.sacct import COMMAND_LINE, WITHOUT_COMMAND_LINES, AccountingLog
 from gridsched.verification import verify
 from gridsched.workloads.dependencies import preceding_jobs
 from gridsched.workloads.table import Workload
@@ -749,6 +749,7 @@ def left_aside(
     used = aspects_of(workload, Cluster(processors=1) if cluster is None else cluster)
     suspended = some("suspended")
     without_zone = accounting is not None and accounting.without_zone
+    without_lines = accounting is not None and accounting.without_command_lines
     found = [
         (
             "partitions",
@@ -764,6 +765,7 @@ def left_aside(
         ("arrays, parts", some("array task", "component of a heterogeneous job")),
         ("memory, GPUs", _resources(workload, used, some)),
         (REQUESTS, _requests(workload)),
+        (COMMAND_LINE, WITHOUT_COMMAND_LINES if without_lines else ""),
         (
             "nodes",
             some("more processors than requested")

@@ -33,7 +33,7 @@ from gridsched.cli.printing import (
     table,
 )
 from gridsched.cli.runs import one_policy, prepared, refuse_beside, run_policy, unusual
-from gridsched.cli.sites import add_site_file, configured, use_site
+from gridsched.cli.sites import OF_SLURM_ALONE, add_site_file, configured, use_site
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _forecast(options: argparse.Namespace) -> None:
                 seed=options.seed,
                 threads=usable_cores(),
             )
-        notes = part.notes | _about_size(told, part.state)
+        notes = part.notes | _about_slurm(options) | _about_size(told, part.state)
         facts = [*_facts(told, part, notes, options), *_aside(part)]
         head = [f"{_heading(part)}:"] if part.names else []
         if number:
@@ -542,6 +542,15 @@ def _aside(part: _Part) -> list[tuple[str, str]]:
     counted = f"nodes, memory, GPUs and limits: {part.nodes:,} nodes are simulated only with --adjust"
     aside = [("left out", counted)] if part.nodes else []
     return [*of_log, *counts_of(part.state.left_out, getattr(part.state, "repaired", {})), *aside]
+
+
+def _about_slurm(options: argparse.Namespace) -> dict[str, str]:
+    """What is said of futures of a Slurm site, which do not follow its Slurm."""
+    if options.slurm_conf is None:
+        return {}
+    unused = [name for name in OF_SLURM_ALONE if getattr(options, name, None)]
+    left = f"; not used: {', '.join(unused)}" if unused else ""
+    return {"policy": f"without Slurm's priorities, limits and passes{left}"}
 
 
 def _about_size(told: xr.Dataset, state: Timeline | Snapshot) -> dict[str, str]:

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._slurm_options import options_of
+from gridsched.traces.sacct import COMMAND_LINE
 
 if TYPE_CHECKING:
     from gridsched.traces.sacct import AccountingLog
 
 Mask = NDArray[np.bool_]
 Options = Mapping[str, str]
-
-COMMAND_LINE = "SubmitLine"
-"""Column of the command lines."""
 
 _COLUMNS = ("JobID", COMMAND_LINE, "Constraints", "ReqTRES", "Partition")
 
@@ -82,8 +80,8 @@ _OF_EXPORT = {
 """Flags of `AccountingLog` for what a simulation does not know."""
 
 
-def requests_of(path: Path, accounting: AccountingLog, *, whole_nodes: bool) -> tuple[dict[str, Mask], bool]:
-    """Jobs that request something that is not modelled, by what it is; and whether command lines are known.
+def requests_of(path: Path, accounting: AccountingLog, *, whole_nodes: bool) -> dict[str, Mask]:
+    """Jobs that request something that is not modelled, by what it is.
 
     Parameters
     ----------
@@ -94,7 +92,7 @@ def requests_of(path: Path, accounting: AccountingLog, *, whole_nodes: bool) -> 
     whole_nodes : bool
         Whether all jobs get whole nodes, so that it does not matter which request them.
     """
-    rows, known = _rows_of(path)
+    rows = _rows_of(path)
     asked = np.array(
         [rows.get(each.decode("latin-1"), 0) for each in accounting.identifiers.tolist()], np.int64
     )
@@ -109,11 +107,11 @@ def requests_of(path: Path, accounting: AccountingLog, *, whole_nodes: bool) -> 
     for flag, text in _OF_EXPORT.items():
         mask = accounting.flags.get(flag, np.zeros(len(asked), np.bool_))
         found[text] = mask & independent if "dependency" in text else mask
-    return {name: mask for name, mask in found.items() if mask.any()}, known
+    return {name: mask for name, mask in found.items() if mask.any()}
 
 
-def _rows_of(path: Path) -> tuple[dict[str, int], bool]:
-    """What each job ID requests, as bits in the order of `_REQUESTS`; and whether there are command lines."""
+def _rows_of(path: Path) -> dict[str, int]:
+    """What each job ID requests, as bits in the order of `_REQUESTS`."""
     lines = (
         line.rstrip("\r")
         for _, block in read_lines(path, None, hashlib.sha256())
@@ -125,7 +123,7 @@ def _rows_of(path: Path) -> tuple[dict[str, int], bool]:
     places = {name: names.index(name.lower()) for name in _COLUMNS if name.lower() in names}
     rows: dict[str, int] = {}
     if "JobID" not in places:  # a table of jobs in other columns
-        return rows, False
+        return rows
     for line in lines:
         fields = line.split(delimiter)
         if len(fields) == len(names) and "." not in fields[places["JobID"]]:
@@ -133,4 +131,4 @@ def _rows_of(path: Path) -> tuple[dict[str, int], bool]:
             options = {**options_of(of_job[COMMAND_LINE]), **of_job}
             asked = sum(asks(options) << place for place, asks in enumerate(_REQUESTS.values()))
             rows[of_job["JobID"]] = asked
-    return rows, COMMAND_LINE in places
+    return rows

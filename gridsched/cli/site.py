@@ -11,6 +11,7 @@ import gridsched as gs
 from gridsched.cli.logs import Log, moment, read_log
 from gridsched.cli.options import add_command, path
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
+from gridsched.cli.sites import OF_SLURM_ALONE
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def add(commands: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from gridsched.cli.requests import COMMAND_LINE
     from gridsched.cli.site_files import read_site_file
+    from gridsched.traces.sacct import COMMAND_LINE, WITHOUT_COMMAND_LINES
 
     given = read_site_file(options.file)
     reading = argparse.Namespace(
@@ -80,14 +81,14 @@ def _check(options: argparse.Namespace) -> None:
             version=given.get("slurm_version"),
         )
     else:
-        for name in ("sacctmgr", "qos", "sshare", "groups", "slurm_version"):
+        for name in (*OF_SLURM_ALONE, "slurm_version"):
             if name in given:
                 raise ConfigurationError(f"{options.file}: {name}: give slurm_conf too")
     with progress(f"reading requests of {log.path.name}"):
-        touched, lines = _touched(log, site)
+        touched = _touched(log, site)
     missing = [(name, text) for name, text in _WITHOUT.items() if name not in given]
-    if not lines:
-        missing.append((COMMAND_LINE, "no such column: what jobs request beside their size is not known"))
+    if log.accounting.without_command_lines:
+        missing.append((COMMAND_LINE, WITHOUT_COMMAND_LINES))
     print_blocks(
         "Read:",
         facts_table([(name, printable(text)) for name, text in _read(given, log, site)]),
@@ -143,7 +144,7 @@ def _accounting(site: Site | None, name: str) -> str:
         return f"{len(known.associations) - users:,} accounts, {users:,} users in them{unused}"
     if name == "qos":
         return f"{len(known.qualities):,} qualities of service{unused}"
-    return f"usage of {len(known.usage):,} users in accounts"
+    return f"usage of {len(known.usage):,} users in accounts, taken as that before the first job"
 
 
 def _queue(file: Path) -> str:
@@ -187,8 +188,8 @@ def _groups(file: str) -> str:
 # --- what that touches ----------------------------------------------------------------------------
 
 
-def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
-    """Jobs that something touches which is not modelled, by what it is; whether command lines are known."""
+def _touched(log: Log, site: Site | None) -> dict[str, Mask]:
+    """Jobs that something touches which is not modelled, by what it is."""
     import numpy as np
 
     from gridsched.cli.requests import OF_SLURM, requests_of
@@ -201,9 +202,9 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
         getattr(site.scheduler, "select_type", "") == "linear"
         or (site.cluster is not None and site.cluster.node_exclusive)
     )
-    found, lines = requests_of(log.path, log.accounting, whole_nodes=whole)
+    found = requests_of(log.path, log.accounting, whole_nodes=whole)
     if site is None:
-        return found, lines
+        return found
     for name, column in OF_SLURM.items():
         if name in found and column in workload.extra:
             found[name] &= workload.extra[column] < 0
@@ -238,7 +239,7 @@ def _touched(log: Log, site: Site | None) -> tuple[dict[str, Mask], bool]:
         elif name.startswith(LICENCE) and workload.licences is not None:
             number = log.names["licences"].index(name.removeprefix(LICENCE))
             found[f"{name} that slurm.conf does not have"] = workload.licences == number
-    return {name: mask for name, mask in found.items() if mask.any()}, lines
+    return {name: mask for name, mask in found.items() if mask.any()}
 
 
 def _load(touched: Mapping[str, Mask], workload: Workload) -> list[Any]:

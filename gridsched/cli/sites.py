@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gridsched as gs
-from gridsched.cli.logs import Log
+from gridsched.cli.logs import Log, moment
 from gridsched.cli.options import names_of_aspects, path
 from gridsched.errors import ConfigurationError
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from gridsched.systems.base import Site
 
 ALL_CHANGES = "all changes"
+
+OF_SLURM_ALONE = ("sacctmgr", "qos", "sshare", "sdiag", "groups")
+"""Files of a site that only simulations of its Slurm use."""
 
 
 def add_site_file(group: Any) -> None:
@@ -120,7 +123,7 @@ def use_site(options: argparse.Namespace) -> None:
     if options.trace is None:
         raise ConfigurationError("name a TRACE, or the files of a site with --site")
     if options.slurm_conf is None:
-        for name in ("change", "sacctmgr", "qos", "sshare", "sdiag", "groups", "slurm_version"):
+        for name in ("change", *OF_SLURM_ALONE, "slurm_version"):
             if getattr(options, name, None):
                 raise ConfigurationError(
                     f"--{name.replace('_', '-')}: give the configuration too, with --slurm-conf"
@@ -195,16 +198,15 @@ def told_of(
     from gridsched.comparison import REQUESTS
     from gridsched.systems.base import Scheduler
 
+    first = moment(setting.workload, int(setting.workload.submit_time[0]))
     assumed = [
-        text
-        for given, text in (
-            (options.sacctmgr, "every account and user has one share"),
-            (options.sshare, "nothing was used before the first job"),
-        )
-        if given is None
+        "" if options.sacctmgr else "every account and user has one share",
+        f"what {options.sshare.name} says was used before the first job, {first}"
+        if options.sshare
+        else "nothing was used before the first job",
     ]
     known = {
-        "fair-share": ", and ".join(assumed),
+        "fair-share": ", and ".join(filter(None, assumed)),
         "memory, GPUs": _allocated(next(iter(sites.values())), setting),
         **({} if options.qos is None else {"queues, QOS": ""}),
         REQUESTS: "",

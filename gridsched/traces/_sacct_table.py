@@ -391,6 +391,10 @@ class AccountingTable:
             f"{self.file}:{block.line[job]}: {self._header[place]} is {text!r:.60}{more}: {problem}"
         )
 
+    def has(self, key: str) -> bool:
+        """Whether the export has the column of a key."""
+        return key in self._places
+
     def columns(self, *, needed: str) -> dict[str, NDArray[Any]]:
         """All columns, whole; an error where there is none of the processors that are needed."""
         if not self._header:

@@ -79,6 +79,12 @@ NO_NAME = "runs one at a time with jobs of one name, which the export lacks (Job
 _SUFFIXES = re.compile(r"(\.(txt|csv|psv|log|out|sacct|gz|zst|bz2))+$", re.IGNORECASE)
 
 
+COMMAND_LINE = "SubmitLine"
+"""Column of the command lines."""
+
+WITHOUT_COMMAND_LINES = "no such column: what jobs request beside their size is not known"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AccountingLog:
     """A workload from Slurm's accounting with the names that it has numbers for, and what else the site did.
@@ -111,6 +117,8 @@ class AccountingLog:
         Job IDs of the lines that are no job of the workload, by reason.
     without_zone : bool
         Whether the times are those of a clock in a zone that was not named.
+    without_command_lines : bool
+        Whether this is an export without the column SubmitLine.
     node_lists : tuple of str
         Lists of nodes such as cn[001-004], see `gridsched.traces.infer_nodes`; empty without such a column.
     node_list : int64[n]
@@ -128,6 +136,7 @@ class AccountingLog:
     gpus: NDArray[np.int64]
     absent: Mapping[str, NDArray[np.bytes_]]
     without_zone: bool = False
+    without_command_lines: bool = False
     node_lists: tuple[str, ...] = ()
     node_list: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -247,7 +256,7 @@ def read_accounting(
     for line, text in read_lines(file, max_bytes, digest):
         table.add(line, text)
     columns = table.columns(needed=unit)
-    return log_of(
+    log = log_of(
         Records(columns, table.names(), zone, unit),
         file,
         begin,
@@ -258,6 +267,7 @@ def read_accounting(
         time_zone=time_zone or "UTC",
         checksum=digest.hexdigest(),
     )
+    return replace(log, without_command_lines=not table.has("command_line"))
 
 
 def log_of(

@@ -99,6 +99,8 @@ def test_the_file_stands_for_the_options(
     change = ["--change", "SchedulerParameters=bf_interval=300"]
     whole = printed("compare", folder / "jobs.txt", *options, *accounts, *change)
     assert printed("compare", "--site", site, *change) == whole
+    assert "what sshare says was used before the first job, 2024-05-01 10:01:00 CEST" in whole
+    assert "SubmitLine" not in whole
     assert row(whole, "slurm_conf")[0].isdigit()
     told = printed("explain", folder / "jobs.txt", "8", *options, "--policy", "conservative")
     assert printed("explain", "8", "--site", site, "--policy", "conservative") == told
@@ -126,6 +128,7 @@ def test_a_forecast_of_the_queue_of_the_site(site: Path, printed: Callable[..., 
     assert row(text, "cluster")[:4] == ["8", "of", "16", "processors"]
     assert row(text, "91")[:2] == ["eve", "12"]
     assert row(text, "information used")[0] == "nodes"
+    assert "without Slurm's priorities, limits and passes; not used: sacctmgr, qos, sshare, sdiag" in text
     past = printed(
         "forecast", site.parent / "files" / "jobs.txt", "--site", site, "--at", "2024-05-01T10:20:00"
     )
@@ -207,6 +210,7 @@ def test_limits_that_are_not_enforced_are_said(site: Path, printed: Callable[...
 def test_what_is_not_given_is_said(site: Path, printed: Callable[..., str]) -> None:
     export(site.parent, line(1), name="plain.txt")
     site.write_text("accounting: plain.txt\n", encoding="utf-8")
+    assert row(printed("compare", "--site", site), "SubmitLine")[:3] == ["no", "such", "column:"]
     text = printed("site", "check", site)
     for name in (
         "time_zone",

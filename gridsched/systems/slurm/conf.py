@@ -451,6 +451,11 @@ def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
         elif "=" in text and _PAIR.sub("", text).strip():
             # a word before a key is part of an unknown key, and not dropped
             yield f"{path}:{place}", text
+        elif text and "=" not in text and not _PROSE.match(text):
+            raise ConfigurationError(
+                f"{path}:{place}: {text!r:.60} is no Key=value; correct or remove it, or give slurm.conf or "
+                "what scontrol show config prints"
+            )
         else:
             for key, quoted, bare in _PAIR.findall(text):
                 yield f"{path}:{place}", f"{key}={quoted or bare}"
@@ -627,6 +632,9 @@ def _partition_of(
 
 _OF_MANY = re.compile(r"include\s|(nodename|partitionname|nodeset|downnodes|frontendname)\s*=", re.IGNORECASE)
 """Lines whose keys are not those of the site."""
+
+_PROSE = re.compile(r"Configuration data as of |Slurmctld\(|.*:$", re.IGNORECASE)
+"""Lines without a key in what `scontrol show config` prints."""
 
 _PAIR = re.compile(r'([^\s=]+)\s*=\s*(?:"([^"]*)"|(.*?))(?=(?<![,\s])\s+[\w\[\]]+\s*=|\s*$)')
 """A key of the site and its value, up to the next key of the line; a list may have blanks after commas."""

@@ -184,8 +184,15 @@ def test_a_word_before_a_key_is_not_dropped(tmp_path: Path) -> None:
 
 
 def test_another_file_is_not_taken_for_a_configuration(tmp_path: Path) -> None:
-    with refused("log.swf: no Key=value"):
+    with refused("log.swf:1", "no Key=value", "give slurm.conf"):
         read_configuration(written(tmp_path, "; MaxProcs: 8\n1 0 5 60 1\n", "log.swf"))
+    with refused("empty.conf: no Key=value"):
+        read_configuration(written(tmp_path, "# nothing\n", "empty.conf"))
+
+
+def test_a_line_without_a_value_is_not_passed_over(tmp_path: Path) -> None:
+    with refused("slurm.conf:2", "'PriorityWeightAge 5' is no Key=value"):
+        read_configuration(written(tmp_path, "ClusterName=a\nPriorityWeightAge 5\n"))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
