@@ -41,7 +41,7 @@ FATES: dict[str, str] = {
     "jobs_never_eligible": "waited for a job that did not end well",
     "executions_killed": "killed by failing nodes",
     "jobs_lost": "lost with their nodes",
-    "jobs_starved": "waited for nodes that never returned",
+    "jobs_starved": "waited without end: nodes never returned, or the scheduler started none",
     "executions_requeued": "preempted and requeued",
     "executions_cancelled": "preempted and cancelled",
     "executions_suspended": "preempted and suspended, later resumed",

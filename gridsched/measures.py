@@ -114,7 +114,7 @@ _SHARED: tuple[Measure, ...] = (
     Measure("jobs_gave_up", "jobs abandoned by their users", "1", "lower"),
     Measure("jobs_never_eligible", "jobs whose dependency was never met", "1", "lower"),
     Measure("jobs_lost", "jobs lost to node failures", "1", "lower"),
-    Measure("jobs_starved", "jobs whose nodes never returned", "1", "lower"),
+    Measure("jobs_starved", "jobs that waited without end", "1", "lower"),
     Measure("productivity", "jobs completed per day", "d-1", "higher"),
     Measure("jobs_per_session", "jobs per session", "1", "higher"),
     Measure("claims", "claims"),

@@ -93,6 +93,8 @@ def _decide(options: argparse.Namespace) -> None:
     # what cannot decide is refused before a simulator waits for it
     scheduler.online(1, Conventions(options.overrun))
     codec = Batsim4() if options.batsim == 4 else Batsim5()
+    if options.batsim == 4 and options.handshake != "rc":
+        raise ConfigurationError("--handshake: is of version 5; give --batsim 5, or leave it out")
     handshake = options.handshake if options.batsim == 5 else None
     process = DecisionProcess(scheduler, codec, Conventions(options.overrun), handshake=handshake)
     print(f"{scheduler.label} answers {codec.name} on {options.socket}", flush=True)

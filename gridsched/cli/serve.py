@@ -72,7 +72,9 @@ def add(commands: Any) -> None:
 def add_peer(group: argparse._ArgumentGroup) -> None:
     """The decision process, and what it speaks."""
     group.add_argument(
-        "--batsim", choices=("4", "5"), default="4", help="version of the protocol, as JSON (default: 4)"
+        "--batsim",
+        choices=("4", "5"),
+        help="version of the protocol, as JSON (default: 4, with --edc-library 5)",
     )
     group.add_argument(
         "--socket",
@@ -152,7 +154,7 @@ def peer_of(options: argparse.Namespace, **names: Any) -> Any:
     library = options.edc_library or ""
     here = bool(options.program or library)
     return external(
-        protocol="batsim-5" if options.batsim == "5" or library else "batsim-4",
+        protocol=f"batsim-{options.batsim or ('5' if library else '4')}",
         command=options.program,
         socket=options.socket or ("" if here else "tcp://*:28000"),
         edc_library=library,

@@ -49,6 +49,8 @@ def carry_out(calls: Sequence[Call], stamp: str | Path | None = None) -> None:
             print(f"{call['name']}: left out, something that it needs failed", flush=True)
             continue
         begin = time.perf_counter()
+        # where a library ends this process, the log ends with the task
+        print(f"{call['name']}: ", end="", flush=True)
         try:
             _make(call)
         except Exception as error:  # whatever it is, the other tasks go on
@@ -57,9 +59,9 @@ def carry_out(calls: Sequence[Call], stamp: str | Path | None = None) -> None:
             if not known:
                 traceback.print_exc()
             reasons.append(known or f"{call['name']}: {type(error).__name__}: {error}")
-            print(f"{call['name']}: failed", flush=True)
+            print("failed", flush=True)
         else:
-            print(f"{call['name']}: {time.perf_counter() - begin:.1f} s", flush=True)
+            print(f"{time.perf_counter() - begin:.1f} s", flush=True)
     if reasons:
         raise GridschedError("\n".join(dict.fromkeys(reasons)))
     if stamp is not None:

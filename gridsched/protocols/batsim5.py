@@ -510,10 +510,11 @@ def read_init_reply(reply: bytes) -> bytes:
     ProtocolError
         If it is too short, or wants binary messages.
     """
-    if len(reply) < 4:
+    if len(reply) < 4 or reply.startswith(b"{"):
         raise ProtocolError(
-            f"answer of {len(reply)} bytes to the first message: the format of messages and an EDCHelloEvent "
-            f"are wanted; a decision process of an earlier {NAME} needs the handshake 'dev'"
+            f"answer of {len(reply)} bytes to the first message, {reply[:20]!r}: the format of messages in 4 "
+            f"bytes and an EDCHelloEvent are wanted; a decision process of an earlier {NAME} needs the "
+            "handshake 'dev'"
         )
     check_format(struct.unpack_from("=I", reply)[0])
     return reply[4:]

@@ -194,6 +194,9 @@ class SocketPeer:
         while self._socket is None:
             try:
                 self._socket = self._dial()
+            except socket.gaierror as error:
+                why = error.strerror or error
+                raise ProtocolError(f"the machine of {self._address} is not known ({why})") from None
             except OSError as error:
                 if time.monotonic() > self._end:
                     why = f"no scheduler is bound to this address ({error.strerror or error})"
@@ -304,7 +307,7 @@ class SocketPeer:
                 return
             self._look_at_process()
             if left <= 0:
-                raise self._late("it is connected")
+                raise self._late("it is connected, and silent")
 
     def _late(self, why: str) -> ProtocolError:
         """Error of an answer that does not come in time."""

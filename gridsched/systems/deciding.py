@@ -95,8 +95,12 @@ class DecisionProcess:
         if self._handshake is not None:
             return self._greet(message, self._handshake)
         self.counts["messages"] += 1
-        events = self.codec.decode_events(message)
-        return self.codec.encode_decisions(events.now, self._decisions(events))
+        try:
+            events = self.codec.decode_events(message)
+            return self.codec.encode_decisions(events.now, self._decisions(events))
+        except ProtocolError as error:
+            where = f"message {self.counts['messages']:,}, at {self._now} s"
+            raise ProtocolError(f"{self.codec.name}, {where}: {error}") from None
 
     def _greet(self, message: bytes, handshake: Handshake) -> bytes:
         """Answer to the first message of a simulator of version 5."""

@@ -235,7 +235,7 @@ def test_the_page_is_complete_and_holds_everything(tmp_path: Path) -> None:
     assert words.count("Step by step") >= len(images)
 
 
-@pytest.mark.parametrize(("policy", "decides", "failed"), [("easy", "easy", 1), ("fcfs", "ff", 11)])
+@pytest.mark.parametrize(("policy", "decides", "failed"), [("easy", "easy", 1), ("fcfs", "ff", 12)])
 def test_a_scheduler_in_another_process_answers(
     policy: str, decides: str, failed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,9 @@ def test_nothing_is_written_where_the_peer_fails(
     line = mistake("serve", log, "--command", f"{OWN} 4", "-o", files[0], "--jobs-csv", files[1])
     assert "at 0 s: no answer" in line
     assert not any(file.exists() for file in files)
+    assert "edc_library: its protocol is batsim-5" in mistake(
+        "serve", log, "--batsim", "4", "--edc-library", "libmissing.so", "--abi", "rc"
+    )
     assert "use two names" in mistake(
         "serve", log, "--socket", "tcp://*:1", "--jobs-csv", files[1], "--schedule-csv", files[1]
     )

@@ -94,7 +94,8 @@ def test_others_are_on_the_first_jobs(archive_mirror: Path, trace: str, who: Any
     jobs = log(archive_mirror, trace, 2000)
     expected = simulate(jobs, None, who).start_time
     for protocol in PROTOCOLS:
-        run = simulate(jobs, None, Inside(who=who, handshake="dev", protocol=protocol))  # type: ignore[arg-type]
+        handshake: Any = "dev" if protocol == "batsim-5" else "rc"
+        run = simulate(jobs, None, Inside(who=who, handshake=handshake, protocol=protocol))  # type: ignore[arg-type]
         gs.verify(run)
         assert run.start_time.equals(expected)
 
@@ -282,7 +283,7 @@ ENDS = m.JobCompleted(0.0, "w!a", "COMPLETED_SUCCESSFULLY")
         ([(0.0, [BEGIN, job("w!a", 1), job("w!a", 1)])], "'w!a' at 0 s: it was submitted before"),
         ([(0.0, [BEGIN, job("w!a", 0)])], "job 'w!a' at 0 s: asks for 0 hosts"),
         ([(0.0, [BEGIN, ENDS])], "job 'w!a' ends at 0 s, and does not run"),
-        ([(9.0, [BEGIN]), (8.0, [])], "$.now is 8, and was 9 or later before"),
+        ([(9.0, [BEGIN]), (8.0, [])], "batsim-4, message 2, at 9 s: $.now is 8, and was 9 or later before"),
         ([(0.0, [BEGIN, m.HostsChanged(0.0, "1", False)])], "hosts '1' at 0 s: hosts that fail"),
     ],
 )

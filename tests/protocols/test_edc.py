@@ -121,6 +121,15 @@ def test_what_it_is_given_to_begin_with(
     ("given", "words"),
     [
         ({"edc_library": "a.so", "protocol": "batsim-5"}, "edc_library and abi go together"),
+        ({"sleep_state": 3, "protocol": "batsim-5"}, "sleep_state is of batsim-4"),
+        ({"state_as_number": True, "protocol": "batsim-5"}, "state_as_number is of batsim-4"),
+        ({"handshake": "dev"}, "handshake is of batsim-5"),
+        ({"options": "x"}, "options is of batsim-5"),
+        ({"log": "x.txt", "socket": "tcp://*:28000"}, "log: what a process prints"),
+        (
+            {"edc_library": "a.so", "protocol": "batsim-5", "abi": "rc", "handshake": "dev"},
+            "abi says how a library begins",
+        ),
         ({"abi": "rc"}, "edc_library and abi go together"),
         ({"edc_library": "a.so", "abi": "rc"}, "edc_library: its protocol is batsim-5"),
         ({"edc_library": "a.so", "abi": "rcs", "protocol": "batsim-5"}, "abi is 'rcs'"),

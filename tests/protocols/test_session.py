@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 import gridsched as gs
+from gridsched.conformance.answers import read_schedules
+from gridsched.conformance.cases import read_case
+from gridsched.conformance.running import answer_case
 from gridsched.errors import ConfigurationError, ProtocolError
 from gridsched.nodes import NodeEvent, NodeType
 from gridsched.protocols import messages as m
 from gridsched.protocols.messages import Decision, Event
 from gridsched.protocols.outputs import jobs_table, schedule_table
-from tests.support.peers import Inside, Queue, simulated
+from tests.support.peers import CODECS, Inside, Queue, Scripted, simulated
 from tests.support.variables import check_described
 
 VERSIONS = ("4", "5")
@@ -377,6 +380,13 @@ def test_a_sleeping_host_takes_no_job() -> None:
         (b"", "EDCHelloEvent"),
         (b"\1\0\0\0{}", "binary"),
         (b'\2\0\0\0{"now":0,"events":[]}', "none"),
+        (b'{"now":0,"events":[]}', "the format of messages in 4 bytes and an EDCHelloEvent are wanted"),
+        (
+            b'\2\0\0\0{"now":0,"events":[{"timestamp":0,"event_type":"EDCHelloEvent","event":'
+            b'{"decision_component_name":"a","decision_component_version":"1",'
+            b'"requested_simulation_features":{"profile_reuse":true,"wormholes":true}}}]}',
+            "'wormholes' of EDCHelloEvent is not supported",
+        ),
         (
             b'\2\0\0\0{"now":0,"events":[{"timestamp":0,"event_type":"EDCHelloEvent","event":'
             b'{"decision_component_name":"a","decision_component_version":"1",'
@@ -392,6 +402,19 @@ def test_what_version_5_says_of_itself(hello: bytes, words: str) -> None:
 
     with pytest.raises(ProtocolError, match=re.escape(words)):
         gs.simulate(SMALL, hosts(2), Inside(protocol="batsim-5", peer=Greeter()), kill=True)
+
+
+@pytest.mark.parametrize("name", ["late_times", "shadow_time", "full_machine"])
+@pytest.mark.parametrize("number", [float, np.float32])
+def test_times_in_32_bits_fail_one_case(name: str, number: Callable[[float], Any], tmp_path: Path) -> None:
+    """The example EASY of Batsim keeps times so."""
+    case, column = read_case(name), "easy:instant"
+    peer = Scripted(CODECS["4"], Queue("easy", number))
+    answer_case(case, Inside(peer=peer), column, tmp_path)
+    answer = (tmp_path / f"{name}.csv").read_text().split()[1:]
+    schedule = read_schedules(case)[column].parts
+    expected = [f"{job},{parts[0].start_time}" for job, parts in schedule.items()]
+    assert (answer == expected) == (name != "late_times" or number is float)
 
 
 @pytest.mark.parametrize(

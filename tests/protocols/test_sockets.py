@@ -112,6 +112,10 @@ def test_a_peer_that_does_not_answer() -> None:
     assert "within 0.2 s" in refused(f"tcp://127.0.0.1:{free_port()}", 0.2)
 
 
+def test_a_machine_that_does_not_exist() -> None:
+    assert "the machine of tcp://no-such.invalid:28000 is not known" in refused("tcp://no-such.invalid:28000")
+
+
 def test_an_answer_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "LARGEST_MESSAGE", 1_000_000)
     with peer(answering(b" " * 1_000_001)) as address:

@@ -76,10 +76,14 @@ def simulated(
 
 
 class Queue:
-    """First come, first served or EASY backfilling on the hosts with the smallest numbers."""
+    """First come, first served or EASY backfilling on the hosts with the smallest numbers.
 
-    def __init__(self, policy: str) -> None:
+    Expected ends are kept as what `number` makes of them.
+    """
+
+    def __init__(self, policy: str, number: Callable[[float], Any] = float) -> None:
         self.backfill = policy == "easy"
+        self.number = number
         self.free: list[int] = []
         self.waiting: dict[str, m.JobSubmitted] = {}
         self.running: dict[str, tuple[float, list[int]]] = {}
@@ -115,8 +119,12 @@ class Queue:
     def _start(self, now: float, job: m.JobSubmitted) -> Decision:
         del self.waiting[job.job_id]
         hosts = [heappop(self.free) for _ in range(job.hosts)]
-        self.running[job.job_id] = (now + (job.walltime or 0.0), hosts)
+        self.running[job.job_id] = (self._end(now, job), hosts)
         return m.ExecuteJob(now, job.job_id, write_hosts(hosts))
+
+    def _end(self, now: float, job: m.JobSubmitted) -> Any:
+        """When a job is expected to end that starts now."""
+        return self.number(now + (job.walltime or 0.0))
 
     def _backfilled(self, now: float) -> list[Decision]:
         head, *others = self.waiting.values()
@@ -130,7 +138,7 @@ class Queue:
             shadow, extra = end, extra + count
         starts = []
         for job in others:
-            in_time = now + (job.walltime or 0.0) <= shadow
+            in_time = self._end(now, job) <= shadow
             if job.hosts <= len(self.free) and (in_time or job.hosts <= extra):
                 extra -= 0 if in_time else job.hosts
                 starts.append(self._start(now, job))

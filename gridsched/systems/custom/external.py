@@ -141,6 +141,22 @@ class External(Scheduler):
             )
         if self.edc_library and self.protocol != "batsim-5":
             raise ConfigurationError("edc_library: its protocol is batsim-5")
+        self._check_use()
+
+    def _check_use(self) -> None:
+        """Refuse what would have no effect."""
+        of = {
+            "batsim-4": {"sleep_state": self.sleep_state >= 0, "state_as_number": self.state_as_number},
+            "batsim-5": {"handshake": self.handshake != "rc", "options": bool(self.options)},
+        }
+        for protocol, given in of.items():
+            for name, there in given.items():
+                if there and self.protocol != protocol:
+                    raise ConfigurationError(f"{name} is of {protocol}, and here {self.protocol} is spoken")
+        if self.edc_library and self.handshake not in ("rc", self.abi):
+            raise ConfigurationError(f"handshake: abi says how a library begins ({self.abi}); leave it out")
+        if self.log and not self.command:
+            raise ConfigurationError("log: what a process prints is seen where a command starts it; give one")
 
     @property
     def label(self) -> str:

@@ -41,11 +41,22 @@ _FUTURE, _WAITING, _RUNNING, _ENDED = range(4)
 _STATES = ("has not been submitted", "waits", "runs", "has ended or been rejected")
 """What a job does, and how that is said."""
 
-DYNAMIC = "dynamic_registration"
 _PROFILES_AT_START, _PROFILES_AT_SUBMISSION = (
     "forward_profiles_on_simulation_begins",
     "forward_profiles_on_job_submission",
 )
+_FEATURES = frozenset(
+    (
+        _PROFILES_AT_START,
+        _PROFILES_AT_SUBMISSION,
+        "forward_profiles_on_jobs_killed",  # they always are
+        # of jobs and profiles that are registered, and of external events: of both there are none
+        "profile_reuse",
+        "acknowledge_dynamic_jobs",
+        "forward_unknown_external_events",
+    )
+)
+"""Features that a decision process may ask for in its hello."""
 
 
 class Peer(Protocol):
@@ -298,8 +309,9 @@ class Session:
 
     def _begin(self, features: Sequence[str]) -> None:
         """Tell the peer what there is."""
-        if DYNAMIC in features:
-            raise ProtocolError(f"{self.codec.name}: {DYNAMIC} of EDCHelloEvent is not supported")
+        for name in features:
+            if name not in _FEATURES:
+                raise ProtocolError(f"{self.codec.name}: {name[:80]!r} of EDCHelloEvent is not supported")
         self._forward = self._forward or _PROFILES_AT_SUBMISSION in features
         profiles: dict[str, float] = {}
         if self.terms.forward_profiles or _PROFILES_AT_START in features:
