@@ -87,6 +87,8 @@ def _check(options: argparse.Namespace) -> None:
     with progress(f"reading requests of {log.path.name}"):
         touched = _touched(log, site)
     missing = [(name, text) for name, text in _WITHOUT.items() if name not in given]
+    if site is not None and site.assumed:
+        missing.append(("keys of slurm.conf", site.assumed))
     if log.accounting.without_command_lines:
         missing.append((COMMAND_LINE, WITHOUT_COMMAND_LINES))
     print_blocks(
@@ -177,7 +179,7 @@ def _passes(file: Path) -> str:
 
 
 def _groups(file: str) -> str:
-    from gridsched.systems.slurm.groups import read_groups
+    from gridsched.traces.groups import read_groups
 
     known = read_groups(file)
     users = len(frozenset().union(*known.members.values()))

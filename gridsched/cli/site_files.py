@@ -24,7 +24,7 @@ class SiteConfig(ConfigModel):
     """slurm.conf, with the files that it includes beside it; or the output of `scontrol show config`, which
     has no nodes."""
     slurm_version: Label | None = None
-    """Release of Slurm whose rules hold, such as 24.05; 22.05 if not given. Write it in quotes."""
+    """Release of Slurm whose rules hold, from 22.05, the default, to 26.05. Write it in quotes."""
     sacctmgr: PathText | None = None
     """Shares and limits of accounts and users, as `sacctmgr dump` wrote them."""
     qos: PathText | None = None

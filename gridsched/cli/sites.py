@@ -50,7 +50,7 @@ def add_slurm_version(group: Any) -> None:
     group.add_argument(
         "--slurm-version",
         metavar="RELEASE",
-        help="release whose rules hold: 22.05, 23.02, 23.11, 24.05 or 24.11 (default: 22.05)",
+        help="release whose rules hold, of those from 22.05 to 26.05 (default: 22.05)",
     )
 
 
@@ -225,6 +225,7 @@ def told_of(
     left = dict.fromkeys(name for site in sites.values() for name in site.not_modelled)
     if left:
         told.append(("slurm.conf", f"not modelled: {', '.join(left)}"))
+    told.append(("assumed", next(iter(sites.values())).assumed))
     return [(word, text) for word, text in told if text]
 
 

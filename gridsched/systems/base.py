@@ -266,6 +266,8 @@ class Site:
         Numbers of the partitions to whose jobs it matters, for those that do not matter to all.
     unchanged : str
         Why changes of the configuration leave cluster and scheduler as they are; empty if they do not.
+    assumed : str
+        What is assumed where the configuration does not say it; empty if nothing is.
     """
 
     cluster: Cluster | None
@@ -273,3 +275,4 @@ class Site:
     not_modelled: tuple[str, ...] = ()
     partly: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unchanged: str = ""
+    assumed: str = ""

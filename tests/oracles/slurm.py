@@ -139,7 +139,8 @@ class Cluster:
     numbered: dict[int, list[tuple[set[int], int]]] = field(default_factory=dict)
     licences: tuple[int, ...] = ()
     one_plan: bool = False
-    throttles: bool = False
+    # release whose rules hold
+    version: str = "22.05"
     # partitions whose jobs have whole nodes, and whether a submitted job is tried in all of its partitions
     exclusive: list[bool] = field(default_factory=list)
     tries_all: bool = False
@@ -148,6 +149,15 @@ class Cluster:
     # groups for which jobs count that run in each partition, and what its jobs have more of priority
     groups: list[tuple[int, ...]] = field(default_factory=list)
     bonus: list[float] = field(default_factory=list)
+
+    def since(self, release: str) -> bool:
+        """Whether rules hold that came with a release."""
+        return float(self.version) >= float(release)
+
+    def end_of_plan(self, moment: int) -> int:
+        """End of a plan for a job that would end at a moment."""
+        up = self.resolution - 1 if self.since("24.05") else 0
+        return (moment + up) // self.resolution * self.resolution
 
 
 class Started(NamedTuple):
@@ -303,8 +313,8 @@ class Controller:
         return self.jobs[j].whole or (j in self.given_alone if j in self.started else self.tried_alone(j))
 
     def tried_alone(self, j: int) -> bool:
-        """Whether a job was tried in an exclusive partition."""
-        return self.details(j) in self.stay_alone
+        """Whether a job was tried in an exclusive partition; since 23.11 whether it is looked at in one."""
+        return self.is_exclusive(j) if self.cluster.since("23.11") else self.details(j) in self.stay_alone
 
     def whole(self, j: int) -> bool:
         """Whether a job has, or would get, whole nodes."""
@@ -1286,7 +1296,12 @@ class Controller:
         for row in queue:
             if row not in still:
                 continue
-            if cluster.tests and self.tests_made >= cluster.tests:
+            # of an array one task is seen to be within limits of numbers of jobs
+            if (
+                cluster.tests
+                and self.tests_made >= cluster.tests
+                and not self.is_further(row, of_array, moved)
+            ):
                 return
             if self.most > 0 and self.tests_made - self.before >= self.most:
                 now = yield
@@ -1304,8 +1319,7 @@ class Controller:
                 self.learn(row, now + YEAR)
                 if self.floor(job.hetjob, j) > now + cluster.window:
                     continue
-            # of an array one task is seen to be within limits of numbers of jobs
-            further = job.array >= 0 and (of_array.get((job.array, p), 0) > 0 or job.array in moved)
+            further = self.is_further(row, of_array, moved)
             over = self.tasks(j, now) >= self.most_tasks(j) if further else self.over_count(j, now)
             if job.barred == "quality" or over:
                 continue
@@ -1322,7 +1336,7 @@ class Controller:
                 mates = [k for k in still if self.jobs[self.rows[k][0]].array == job.array]
                 if chain >= len({self.rows[k][0] for k in mates} - set(self.started)):
                     continue
-            if cluster.throttles and planned and planned + self.tasks(j, now) >= self.most_tasks(j):
+            if cluster.since("23.02") and planned and planned + self.tasks(j, now) >= self.most_tasks(j):
                 continue
             of_partition[p] = of_partition.get(p, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
@@ -1346,12 +1360,20 @@ class Controller:
                 stretches = self.keep_running(j, now, stretches)
                 if job.array >= 0:
                     moved[job.array] = p
-                    if (job.least or job.limit) < limit:
+                    if (job.least or job.limit) < limit and not cluster.since("24.05"):
                         self.limit |= dict.fromkeys(self.tasks_left(job.array, now), job.least or job.limit)
                         cut, whole = job.array, limit
                 self.count += 1
                 if cluster.most_backfilled and self.count >= cluster.most_backfilled:
                     return
+                if cluster.since("23.02") and cluster.tests and self.tests_made >= cluster.tests:
+                    return
+
+    def is_further(self, row: int, of_array: dict[tuple[int, int], int], moved: dict[int, int]) -> bool:
+        """Whether a task is tried behind another one of its array that has started or got a plan."""
+        j, p = self.rows[row]
+        array = self.jobs[j].array
+        return array >= 0 and (of_array.get((array, p), 0) > 0 or array in moved)
 
     def keep_running(
         self, j: int, now: int, stretches: list[tuple[int, int, set[int]]]
@@ -1363,9 +1385,7 @@ class Controller:
         if cluster.linear or gives_way or not self.whole(j) or self.made >= size:
             return stretches
         first = stretches[0][0]
-        last = max(
-            (now + self.span[j]) // cluster.resolution * cluster.resolution, first + cluster.resolution
-        )
+        last = max(cluster.end_of_plan(now + self.span[j]), first + cluster.resolution)
         self.made += cuts(stretches, first, last)
         return planned(stretches, self.started[j].nodes, first, last)
 
@@ -1452,7 +1472,7 @@ class Controller:
                 return stretches
             unit = cluster.resolution
             first = begin // unit * unit
-            last = max((begin + self.span[j]) // unit * unit, first + unit)
+            last = max(cluster.end_of_plan(begin + self.span[j]), first + unit)
             if begin > now and any(
                 e > first and b < last and not set(nodes) <= free for b, e, free in stretches
             ):
@@ -1483,6 +1503,8 @@ class Controller:
                 if not following <= usable & free:
                     later = end
             if begin > moment + self.span[j]:
+                if later is None and k + 2 < len(stretches) and self.cluster.since("24.11"):
+                    later = stretches[k + 1][1]
                 break
             usable &= free
         if self.reserved(j, now, moment) & self.cluster.partitions[self.partition(j)]:

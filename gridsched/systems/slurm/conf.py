@@ -18,7 +18,7 @@ from gridsched.io import read_text, shown
 from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seconds, words
 from gridsched.systems.slurm.changes import ALIASES, names_in, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
-from gridsched.systems.slurm.parameters import PreemptMode, PreemptType, ResetPeriod
+from gridsched.systems.slurm.parameters import PreemptMode, PreemptType, ResetPeriod, Version, is_since
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
 
@@ -223,6 +223,8 @@ class SlurmConfiguration:
         What could change a schedule and is not modelled, by name.
     enforces_partitions : bool
         Whether jobs that no partition admits are refused (EnforcePartLimits), or wait for ever.
+    defaults : mapping of str to str
+        Keys of `DEFAULTS` that it does not have, with the values of the release.
     """
 
     parameters: Mapping[str, Any]
@@ -231,6 +233,7 @@ class SlurmConfiguration:
     licences: Mapping[str, int] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
     enforces_partitions: bool = False
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -238,6 +241,7 @@ class _Found:
     """A file as it is read."""
 
     path: str
+    version: Version
     values: dict[str, tuple[str, str]] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
 
@@ -261,7 +265,9 @@ class _Found:
         return 60 * minutes(text, self.where(key)) if text else default
 
 
-def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmConfiguration:
+def read_configuration(
+    path: str | Path, changes: Sequence[str] = (), version: Version = "22.05"
+) -> SlurmConfiguration:
     r"""Read a slurm.conf, or what `scontrol show config` printed.
 
     Parameters
@@ -270,6 +276,8 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         The file.
     changes : sequence of str
         What it says otherwise, see `gridsched.systems.slurm.changes`.
+    version : str
+        Release whose defaults hold, such as 24.05.
 
     Raises
     ------
@@ -299,7 +307,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
                 raise ConfigurationError(
                     f"change {change!r}: unknown option {name}{meant(name, _OPTIONS)}; correct or remove it"
                 )
-    found = _Found(path=str(path))
+    found = _Found(path=str(path), version=version)
     nodes: dict[str, SlurmNode] = {}
     node_sets: dict[str, tuple[str, dict[str, str]]] = {}
     lines = 0
@@ -367,6 +375,9 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
         enforces_partitions=found.text("EnforcePartLimits", "no").lower() not in _NO,
+        defaults={
+            key: value for key, value in DEFAULTS[is_since(version, "23.11")].items() if not found.text(key)
+        },
     )
 
 
@@ -503,7 +514,7 @@ _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
     "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind weight parameters"
 )
-_NODE_OTHERS = words("corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu")
+_NODE_OTHERS = words("corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu suspendtime")
 
 
 def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNode]:
@@ -549,7 +560,7 @@ _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode alloc allocnodes "
     "hidden rootonly reqresv disablerootjobs preemptmode gracetime qos maxnodes minnodes "
-    "allowaccounts allowgroups allowqos denyqos denyaccounts tresbillingweights"
+    "allowaccounts allowgroups allowqos denyqos denyaccounts tresbillingweights exclusive"
 )
 _ADMISSION = ("allowaccounts", "denyaccounts", "allowgroups", "allowqos", "denyqos")
 
@@ -592,6 +603,12 @@ def _partition_of(
             f"{where}: partition {name} names node {unknown[0]}, which no NodeName or NodeSet line has"
         )
     share = line.get("oversubscribe", line.get("shared", "NO")).upper()
+    # of 26.05; EXCLUSIVE is its former name
+    alone = line.get("exclusive", "NO").upper()
+    if alone in ("NODE", "TOPO"):
+        share = "EXCLUSIVE"
+    if alone not in ("NO", "NODE"):
+        left.append(f"Exclusive={alone}")
     if int(line.get("gracetime", "0") or 0):
         left.append("PartitionName gracetime")
     if share not in ("NO", "EXCLUSIVE", "FORCE:1", "YES:1"):
@@ -681,11 +698,19 @@ def _whole(text: str, where: str, number: str | None = None) -> int:
         raise ConfigurationError(f"{where} is {text!r}; give a whole number") from None
 
 
+DEFAULTS = (
+    {"SelectType": "select/linear", "PriorityType": "priority/basic"},
+    {"SelectType": "select/cons_tres", "PriorityType": "priority/multifactor"},
+)
+"""Defaults that changed: before 23.11, and since then."""
+
+
 def _parameters(found: _Found) -> dict[str, Any]:
     """Parameters of the scheduler."""
     scheduler = found.text("SchedulerType", "sched/backfill")
-    select = found.text("SelectType", "select/cons_tres")
-    priority = found.text("PriorityType", "priority/multifactor")
+    by_default = DEFAULTS[is_since(found.version, "23.11")]
+    select = found.text("SelectType", by_default["SelectType"])
+    priority = found.text("PriorityType", by_default["PriorityType"])
     enforced_limits = found.text("EnforcePartLimits", "no").lower()
     for key, value, known in (
         ("SchedulerType", scheduler, ("sched/backfill", "sched/builtin")),
@@ -793,6 +818,8 @@ def _preemption(found: _Found) -> dict[str, Any]:
         else:
             found.left.append(f"PreemptParameters={key}")
     expire = re.search(r"cred_expire=(\d+)", found.text("AuthInfo"))
+    if is_since(found.version, "25.11"):
+        expire = re.search(r"requeue_delay=(\d+)", found.text("SchedulerParameters")) or expire
     return parameters | {
         "preempt_type": kind,
         "preempt_mode": mode,

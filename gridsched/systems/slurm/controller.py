@@ -280,6 +280,12 @@ class Controller:
                 tried[choices[kinds[own], 0] + choice] = open_nodes[others[of_kinds[own], 0] + choice]
         jobs["details"] = first_tasks(jobs)
         jobs["processors_alone"] = np.maximum(jobs["processors"], jobs["processors_alone"])
+        if parameters.is_since("23.11"):
+            # before, a job that was tried in an EXCLUSIVE partition has whole nodes in its others, too
+            own = jobs["whole"] == EXCLUSIVE
+            for name in ("kind", "processors"):
+                jobs[name][own] = jobs[f"{name}_alone"][own]
+            jobs["whole"][own] |= EVERYWHERE
         limits = machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT)
         has_held = (limits["nodes"] < FOREVER) & (len(machine.limits) > 0)
         limits["held"] = np.where(has_held, np.cumsum(has_held) - 1, -1)
@@ -426,6 +432,10 @@ class Controller:
             least_age=parameters.bf_min_age_reserve,
             one_plan=parameters.bf_one_resv_per_job,
             throttles=parameters.is_since("23.02"),
+            ends_early=parameters.is_since("23.02"),
+            rounds_up=parameters.is_since("24.05"),
+            keeps_limits=parameters.is_since("24.05"),
+            goes_far=parameters.is_since("24.11"),
             kill_wait=parameters.kill_wait,
             most_stretches=size,
             needs_idle=self.linear and not self.preempts,
@@ -701,7 +711,7 @@ class Controller:
             for row in self.rows.get(job, (job,)):
                 self.tables.jobs["begin"][row] = now // self.unit
                 self.priorities.requeued(row, now)
-                if self.parameters.is_since("24.11"):
+                if self.parameters.is_since("24.05"):
                     # before, it keeps its old priority until priorities are calculated
                     self.tables.jobs["priority"][row] = self.priorities.submitted(row, now, now)
             self._put_back(job)

@@ -122,7 +122,7 @@ def cluster_jobs(
         memory_is_consumed=parameters.memory_is_consumed or linear,
     )
     records["least"] = column_of(workload, "least_time")
-    held = _licences(workload, parameters)
+    held = _licences(by_job, parameters)[of]
     owners = owners_of(workload)
     records["of"] = of
     records["limit"] = submission.estimate[own][of]
@@ -147,7 +147,8 @@ def cluster_jobs(
     reason = _rejected(records, workload, cluster, nodes, sets, over, rules)
     reason = np.where((reason == 0) & ~_admitted(owners, where, cluster, rules), len(REASONS) + 1, reason)
     total = np.array(list((parameters.licences or {}).values()), np.int64)
-    reason = np.where((reason == 0) & (held > total).any(axis=1), len(REASONS) + 2, reason)
+    together = _held_together(held, records["hetjob"], len(by_job))
+    reason = np.where((reason == 0) & (together > total).any(axis=1), len(REASONS) + 2, reason)
     if parameters.every_partition_admits:
         _reject_by_one(records, reason, reach)
     rows = _possible(records, reason)
@@ -299,7 +300,27 @@ def _licences(workload: Workload, parameters: SlurmParameters) -> Integers:
     if workload.licences is not None:
         for number, listed in (parameters.licence_lists or {}).items():
             held[workload.licences == number] = [listed.get(kind, 0) for kind in kinds]
+    if workload.component_of is not None and parameters.is_since("23.02"):
+        # of a heterogeneous job only the first component holds any
+        parts = np.asarray(workload.component_of)
+        first = np.zeros(len(parts), np.bool_)
+        first[np.unique(parts, return_index=True)[1]] = True
+        held[(parts >= 0) & ~first] = 0
     return held
+
+
+def _held_together(held: Integers, hetjob: Integers, jobs: int) -> Integers:
+    """Licences that jobs hold, with those of the other components, which start at the same time.
+
+    Rows behind the first so many are of further partitions of the jobs.
+    """
+    sums = np.zeros((int(hetjob.max(initial=-1)) + 1, held.shape[1]), np.int64)
+    parts = hetjob >= 0
+    own = np.flatnonzero(parts[:jobs])
+    np.add.at(sums, hetjob[own], held[own])
+    together = held.copy()
+    together[parts] = sums[hetjob[parts]]
+    return together
 
 
 def _reservations(

@@ -1092,6 +1092,10 @@ class Backfill(NamedTuple):
     least_age: int  # [s] of jobs that get a plan
     one_plan: bool  # whether a job gets a plan in one of its partitions only
     throttles: bool  # whether plans of an array and its running tasks are together no more than may run
+    ends_early: bool  # whether a pass ends, too, when the last job that it may test has started
+    rounds_up: bool  # whether ends of plans are rounded up to the resolution
+    goes_far: bool  # whether a job that nothing comes free for while it would run is tried after that
+    keeps_limits: bool  # whether tasks of an array keep their limit when one starts with its shortest one
     kill_wait: int  # [s] that a job has after its time limit
     most_stretches: int  # after which a pass makes no more plans
     needs_idle: bool  # whether jobs start on idle nodes only, and nobody has to leave them
@@ -1147,7 +1151,8 @@ def next_try(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int, skip
     """From which moment on a job is tried next, and when again if it cannot start then.
 
     The latter is the end of the first stretch after which there are other nodes, or of the first reservation
-    where one is in the way, or 0. The bits of the nodes that are allowed then are noted. If it skips, moments
+    where one is in the way, or 0; since 24.11 that of the second stretch after the job's end where there are
+    none until then. The bits of the nodes that are allowed then are noted. If it skips, moments
     are left out where some stretch that the job would run into has fewer nodes than it needs.
     """
     limit, own, wanted = t.jobs[j]["least"], t.jobs[j]["partition"], t.jobs[j]["nodes"]
@@ -1178,6 +1183,9 @@ def next_try(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int, skip
                 later = s.end[row]
                 break
             if s.begin[row] > moment + limit:
+                if b.goes_far and k < s.count[0] - 2:
+                    k += 1
+                    later = s.end[s.order[k]]
                 break
             k += 1
         if later == 0 or too_full < first:
@@ -1498,6 +1506,13 @@ def plan(t: Any, s: Any, r: Any, b: Any, j: int, begin: int, end: int) -> bool:
     return True
 
 
+@inline
+def end_of_plan(b: Any, moment: int) -> int:
+    """End of a plan for a job that would end at a moment, a multiple of the resolution (`_set_slot_time`)."""
+    up = b.resolution - 1 if b.rounds_up else 0
+    return int((moment + up) // b.resolution * b.resolution)
+
+
 @noinline
 def keep_running(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> None:
     """Keep plans off the chosen nodes of a job that starts and has them to itself, until its time limit.
@@ -1507,7 +1522,7 @@ def keep_running(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> None:
     if t.jobs[j]["whole"] and not r.ranks[LINEAR] and s.count[1] < b.most_stretches:
         note_wanted(r, t.jobs[j]["nodes"])
         begin = s.begin[s.order[0]]
-        end = (now + t.jobs[j]["limit"]) // b.resolution * b.resolution
+        end = end_of_plan(b, now + t.jobs[j]["limit"])
         reserve(s, r, begin, max(end, begin + b.resolution))
 
 

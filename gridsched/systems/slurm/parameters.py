@@ -15,8 +15,14 @@ SelectType = Literal["cons_tres", "linear"]
 PriorityType = Literal["multifactor", "basic"]
 PreemptType = Literal["none", "partition_prio", "qos"]
 PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
-Version = Literal["22.05", "23.02", "23.11", "24.05", "24.11"]
+Version = Literal["22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"]
 ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
+
+
+def is_since(version: Version, release: Version) -> bool:
+    """Whether a version is a release or a later one."""
+    known = get_args(Version)
+    return known.index(version) >= known.index(release)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +70,7 @@ class SlurmParameters:
 
     Parameters
     ----------
-    version : {"22.05", "23.02", "23.11", "24.05", "24.11"}
+    version : {"22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"}
         Release whose rules hold, see docs/slurm-reference.md for what differs.
     scheduler_type : {"backfill", "builtin"}
         SchedulerType: the main loop and the backfill scheduler, or the main loop alone.
@@ -124,7 +130,8 @@ class SlurmParameters:
         PreemptMode: the treatment of a job that is preempted. It waits again and starts again, is lost, or
         keeps its nodes and memory and goes on when its cores are free again.
     preempt_exempt_time : int
-        PreemptExemptTime: seconds that a job runs at least before it is requeued or cancelled.
+        PreemptExemptTime: seconds that a job runs at least before it is requeued or cancelled, and since
+        26.05 before it is suspended by jobs of another partition.
     preempt_youngest_first, preempt_strict_order : bool
         PreemptParameters: the youngest job is preempted first, not the one of the lowest partition or quality
         of service and the fewest nodes; or that order is kept where another one would do with fewer jobs.
@@ -270,8 +277,7 @@ class SlurmParameters:
 
     def is_since(self, release: Version) -> bool:
         """Whether rules hold that came with a release."""
-        known = get_args(Version)
-        return known.index(self.version) >= known.index(release)
+        return is_since(self.version, release)
 
     def __post_init__(self) -> None:
         check_choices(self)

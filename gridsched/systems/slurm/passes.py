@@ -43,6 +43,7 @@ from gridsched.systems.slurm.kernels import (
     clashes,
     count_test,
     earliest,
+    end_of_plan,
     fitting_nodes,
     has_licences,
     has_parts,
@@ -508,7 +509,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             note_planned(t, r, j)
             return NEITHER
         first = begin // b.resolution * b.resolution
-        end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
+        end = max(end_of_plan(b, begin + limit), first + b.resolution)
         note_wanted(r, count)
         if begin > now and clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
@@ -618,21 +619,21 @@ def backfill_pass(
     count, before = 0, s.count[TRIES]
     cut, whole_limit = -1, 0  # an array of which the tasks have their shortest limit, and the other one
     for k in range(s.count[NEXT], waiting):
-        if b.most_tests and s.count[TRIES] >= b.most_tests:
-            break
-        if most and s.count[TRIES] - before >= most:
-            s.count[NEXT] = k
-            return count
         j = queue[k]
-        if t.jobs[j]["hetjob"] >= 0:
-            note_start(t, r, j, now + YEAR)
-            if others_start(t, r, j) > now + b.window:
-                continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
         tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
         # of an array one task is seen to be within limits of numbers of jobs (`next_task`)
         moved = tasks >= 0 and r.moved[0, array] == r.passes[0]
         is_further = moved or (tasks >= 0 and tested(r, tasks) > 0)
+        if b.most_tests and s.count[TRIES] >= b.most_tests and not is_further:
+            break
+        if most and s.count[TRIES] - before >= most:
+            s.count[NEXT] = k
+            return count
+        if t.jobs[j]["hetjob"] >= 0:
+            note_start(t, r, j, now + YEAR)
+            if others_start(t, r, j) > now + b.window:
+                continue
         if t.jobs[j]["barred"] == BY_QUALITY or who_gives_way.is_elsewhere(t, r, p, j):
             continue
         if t.tasks[array] >= t.jobs[j]["most_tasks"] if is_further else over_count(t, j):
@@ -663,13 +664,15 @@ def backfill_pass(
         if done == STARTED:
             if tasks >= 0:
                 r.moved[0, array], r.moved[1, array] = r.passes[0], own
-                if t.jobs[j]["least"] < limit:
+                if t.jobs[j]["least"] < limit and not b.keeps_limits:
                     limit_tasks(t, queue, waiting, array, t.jobs[j]["least"])
                     cut, whole_limit = array, limit
             started[count] = t.jobs[j]["of"]
             count += 1
             s.count[STARTS] += 1
             if b.most_starts and s.count[STARTS] >= b.most_starts:
+                break
+            if b.ends_early and b.most_tests and s.count[TRIES] >= b.most_tests:
                 break
     s.count[NEXT] = 0
     if has_parts:

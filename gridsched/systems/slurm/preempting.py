@@ -53,7 +53,7 @@ def preemption_arrays(
     mode : int64[n]
         Treatment of each job that is preempted: a place in `MODES`.
     exempt : int64[n]
-        Seconds that each job runs at least before it is requeued or cancelled.
+        Seconds that each job runs at least before it gives way.
     """
     jobs = len(group)
     settings = (
@@ -129,6 +129,8 @@ def preemption_of(
         np.fill_diagonal(may, False)
         ways = [each.preempt_mode or parameters.preempt_mode for each in known]
         exempt = [longest if each.preempt_exempt_time is None else each.preempt_exempt_time for each in known]
+    if parameters.preempt_type != "partition_prio" or not parameters.is_since("26.05"):
+        exempt = [0 if way == "suspend" else time for way, time in zip(ways, exempt, strict=True)]
     return preemption_arrays(
         parameters,
         nodes,

@@ -100,7 +100,7 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
         way = p.way[other]
         if way == KEPT or p.may[p.group[j], p.group[other]] == 0:
             continue
-        if way == KILLED and now - record["start"] < p.exempt[other]:
+        if now - record["start"] < p.exempt[other]:
             continue
         if not overlaps(t, t.reach[t.jobs[j]["partition"]], record):
             continue

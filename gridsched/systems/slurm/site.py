@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import cast, get_args
 
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent, NodeType, Partition, numbered_constraints
@@ -18,6 +18,7 @@ from gridsched.systems.slurm.changes import names_in
 from gridsched.systems.slurm.conf import (
     ADMINISTRATION,
     CHANGES_SCHEDULES,
+    DEFAULTS,
     NO_EFFECT,
     OF_TIME,
     OTHERS,
@@ -30,9 +31,9 @@ from gridsched.systems.slurm.conf import (
     pairs_of,
     read_configuration,
 )
-from gridsched.systems.slurm.groups import read_groups
-from gridsched.systems.slurm.parameters import PartitionRules
+from gridsched.systems.slurm.parameters import PartitionRules, Version, is_since
 from gridsched.systems.slurm.scheduler import Slurm
+from gridsched.traces.groups import read_groups
 from gridsched.traces.sdiag import read_passes
 
 _OF_GROUPS = "allowgroups"
@@ -127,20 +128,27 @@ def read_slurm_site(
     >>> site.not_modelled
     ()
     """
-    read = _read(configuration, changes, passes, groups)
+    release = _release(version)
+    read = _read(configuration, changes, passes, groups, release)
     names = names or {}
     accounting = _accounting(accounts, qualities, usage, names)
     try:
-        chosen: dict[str, Any] = {} if version is None else {"version": version}
-        scheduler = Slurm(**read.parameters, **chosen, accounting=accounting)
+        scheduler = Slurm(**read.parameters, version=release, accounting=accounting)
     except ConfigurationError as error:
         raise ConfigurationError(f"{configuration}: {error}") from None
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
     licence_lists, unknown = _licence_lists(names.get("licences", ()), read.licences)
     left += [f"{LICENCE}{text}" for text in unknown]
-    unchanged = _why_unchanged(_read(configuration, (), passes, groups), read, changes)
+    unchanged = _why_unchanged(_read(configuration, (), passes, groups, release), read, changes)
+    assumed = _assumed(read, release)
     if not read.nodes:
-        return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left), unchanged=unchanged)
+        return Site(
+            cluster=None,
+            scheduler=scheduler,
+            not_modelled=tuple(left),
+            unchanged=unchanged,
+            assumed=assumed,
+        )
     ordered = sorted(read.partitions, key=lambda partition: not partition.default)
     numbers = _numbers([partition.name for partition in ordered], names.get("partition", ()))
     exclusive = [partition.exclusive for partition in ordered]
@@ -190,7 +198,19 @@ def read_slurm_site(
         not_modelled=tuple(left),
         partly=_partly(configuration, left, dict(zip([each.name for each in ordered], numbers, strict=True))),
         unchanged=unchanged,
+        assumed=assumed,
     )
+
+
+def _assumed(read: SlurmConfiguration, release: Version) -> str:
+    """What is said of keys that the configuration does not have, and whose defaults changed."""
+    if not read.defaults:
+        return ""
+    own = ", ".join(f"{key}={value}" for key, value in read.defaults.items())
+    if is_since(release, "23.11"):
+        return f"{own}, the default since 23.11"
+    later = ", ".join(value for key, value in DEFAULTS[True].items() if key in read.defaults)
+    return f"{own}, the default of {release} (since 23.11 {later}: name the release with --slurm-version)"
 
 
 def _partly(
@@ -210,17 +230,26 @@ def _partly(
     return {name: tuple(found[name]) for name in left if name in found}
 
 
+def _release(version: str | None) -> Version:
+    """The release that a text names; the base of the model without one."""
+    known = get_args(Version)
+    if version is not None and version not in known:
+        raise ConfigurationError(f"version is {version!r}; use one of {', '.join(known)}")
+    return cast(Version, version or known[0])
+
+
 def _read(
     configuration: str | Path,
     changes: Sequence[str],
     passes: str | Path | None,
     groups: str | Path | None,
+    version: Version,
 ) -> SlurmConfiguration:
     """A configuration, with how long a backfill pass takes for a job; without what depends on it if unknown.
 
     The mean cycle of `sdiag` is without the time for which the pass let others work (`_do_diag_stats`).
     """
-    read = _with_members(read_configuration(configuration, changes), groups)
+    read = _with_members(read_configuration(configuration, changes, version), groups)
     number = {} if passes is None else read_passes(passes)
     if number.get("depth"):
         time = {"bf_time_per_job": max(round(number["mean"] / number["depth"]), 1)}
@@ -260,7 +289,7 @@ def _with_members(read: SlurmConfiguration, groups: str | Path | None) -> SlurmC
 
 def _why_unchanged(before: SlurmConfiguration, read: SlurmConfiguration, changes: Sequence[str]) -> str:
     """Why changes leave what is read of a configuration as it is; nothing if they do not."""
-    before = replace(before, not_modelled=read.not_modelled)
+    before = replace(before, not_modelled=read.not_modelled, defaults=read.defaults)
     if not changes or before != read:
         return ""
     rest = [each for change in changes for each in names_in(change)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,10 +24,13 @@ from gridsched.systems.slurm.controller import (
 )
 from gridsched.systems.slurm.kernels import NoPreemption, Preemption
 from gridsched.systems.slurm.minutes import MinuteRules
+from gridsched.systems.slurm.parameters import Version
 from gridsched.systems.slurm.preempting import MODES, NOBODY, preemption_arrays
 from gridsched.systems.slurm.priority import Priorities, Resets
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
+
+VERSIONS = get_args(Version)
 
 BARRED = ("", "time", "quality", "account", "wall", "resources", "memory")
 """What keeps jobs from starting, as `kernels.BY_TIME` and the following number it."""
@@ -137,7 +140,7 @@ def draw(
         numbered=numbered,
         licences=licences,
         one_plan=rng.random() < 0.2,
-        throttles=rng.random() < 0.3,
+        version=str(rng.choice(VERSIONS)) if rng.random() < 0.5 else "22.05",
     )
     if not cluster.linear and rng.random() < 0.4:
         cluster.exclusive = [bool(rng.random() < 0.5) for _ in partitions]
@@ -331,7 +334,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             default_queue_depth=cluster.depth,
             bf_one_resv_per_job=cluster.one_plan,
             every_partition_admits=cluster.tries_all,
-            version="23.11" if cluster.throttles else "22.05",
+            version=cluster.version,  # type: ignore[arg-type]
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,
             bf_window=cluster.window // 60,
@@ -432,7 +435,9 @@ def preemption_of(rules: naive.Rules | None, nodes: int) -> Preemption | NoPreem
         may=np.array(may, np.uint8),
         level=np.array(rules.level),
         mode=np.array([MODES.index(modes[way]) for way in rules.way]),
-        exempt=np.array(rules.exempt),
+        exempt=np.array(
+            [0 if way == "suspend" else time for way, time in zip(rules.way, rules.exempt, strict=True)]
+        ),
     )
 
 

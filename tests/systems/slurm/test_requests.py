@@ -41,7 +41,12 @@ class Asks(NamedTuple):
 
 
 def simulated(
-    folder: Path, jobs: list[Asks], conf: str = CONF, *, groups: Path | None = None
+    folder: Path,
+    jobs: list[Asks],
+    conf: str = CONF,
+    *,
+    groups: Path | None = None,
+    version: str | None = None,
 ) -> tuple[gs.Site, gs.Workload, xr.Dataset]:
     """A run of an export of some jobs on a site."""
     rows = []
@@ -67,7 +72,8 @@ def simulated(
         )
         rows.append(f"{row}|sbatch {job.options} job.sh")
     log = read_accounting(export(folder, *rows, header=f"{COLUMNS}|SubmitLine"))
-    site = gs.read_slurm_site(written(folder, conf), groups=groups, names=log.names)
+    conf_file = written(folder, conf)
+    site = gs.read_slurm_site(conf_file, groups=groups, names=log.names, version=version)
     workload = gs.clean(log.workload)
     run = gs.simulate(workload, site.cluster, site.scheduler)
     gs.verify(run)

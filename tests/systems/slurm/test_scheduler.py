@@ -352,6 +352,8 @@ def test_who_is_preempted_waits_is_lost_or_sleeps() -> None:
     assert segments(preempt_mode="requeue", preempt_exempt_time=2000) == segments(
         preempt_mode="requeue", partition_preempt_modes={0: "off"}
     )
+    assert segments(preempt_mode="suspend", preempt_exempt_time=2000) == slept
+    assert len(segments(preempt_mode="suspend", preempt_exempt_time=2000, version="26.05")) == 1
     assert len(segments(preempt_mode="requeue", preempt_exempt_time=2000)) == 1
 
 

@@ -45,7 +45,7 @@ def read_groups(path: str | Path) -> Groups:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from gridsched.systems.slurm.groups import read_groups
+    >>> from gridsched.traces.groups import read_groups
     >>> lines = ["staff:x:50:ada,bob", "ops:x:51:", "eve:x:7:51:Eve:/home/eve:/bin/sh"]
     >>> _ = Path("groups.txt").write_text("\n".join(lines))
     >>> {name: sorted(users) for name, users in read_groups("groups.txt").members.items()}
