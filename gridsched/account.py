@@ -302,8 +302,16 @@ def _delays(why: Explanation, names: Names) -> list[Block]:
     return ["Who had its place:", Columns(["had by", "for", "share", "most by"], rows)] if rows else []
 
 
+def _freed(why: Explanation, names: Names) -> str:
+    """Whose end or preemption made a start possible, as the end of a sentence."""
+    if not len(why.freed_by):
+        return ""
+    ended = (why.run["end_time"].values[why.freed_by] <= why.start_time).all()
+    return f", when {_names_of(why.freed_by, names)} {'ended' if ended else 'ended or was preempted'}"
+
+
 def _start(why: Explanation, names: Names) -> str:
-    freed = f", when {_names_of(why.freed_by, names)} ended" if len(why.freed_by) else ""
+    freed = _freed(why, names)
     if len(why.passed_over):
         passed = f"{_jobs(len(why.passed_over))} ahead of it ({_names_of(why.passed_over, names)})"
         return f"backfilled past {passed}{freed}"
@@ -394,9 +402,7 @@ def _facts_on_nodes(why: Explanation, names: Names) -> list[tuple[str, str]]:
     elif why.depends_on:
         facts.append(("eligible", f"never: it waited for {on}"))
     for number, start in enumerate(why.starts):
-        freed = ""
-        if number == 0 and len(why.freed_by):
-            freed = f", when {_names_of(why.freed_by, names)} ended"
+        freed = _freed(why, names) if number == 0 else ""
         again = "again " if number else ""
         facts.append(("started", f"{again}{names.time(start)}{freed}"))
     if why.nodes:

@@ -455,7 +455,7 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
     from gridsched.workloads.table import add_counts
 
     queue = find_trace(options.trace)
-    log = _with_constraints(
+    log = _with_names_of_queue(
         read_log(argparse.Namespace(**{**vars(options), "trace": options.history})), options
     )
     setting = prepared(log, options, configured(options, log))
@@ -492,6 +492,7 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
             elsewhere = {} if parts else {_NO_HISTORY: sum(rows[name] for name in known - _named(pools))}
             kept = {why: count for why, count in workload.left_out.items() if why != ELSEWHERE}
             workload = replace(workload, left_out=add_counts(kept, elsewhere))
+        workload = replace(workload, repaired=_partitions_told(workload, setting.cluster, options, now))
         workload, _ = without(workload, setting.cluster, names_of_aspects(options.without))
         workload, cluster = _on_nodes(workload, setting, pool, options)
         state = recorded_timeline(workload, pool.processors if setting.cluster.nodes else size)
@@ -510,13 +511,41 @@ def _continued(options: argparse.Namespace) -> list[_Part]:
     return parts
 
 
-def _with_constraints(log: Log, options: argparse.Namespace) -> Log:
-    """The log with numbers for the constraints that only the queue has."""
-    from gridsched.forecasting.queues import constraints_in
+def _partitions_told(
+    workload: Workload, cluster: Cluster, options: argparse.Namespace, now: int
+) -> dict[str, int]:
+    """What was changed in a log that goes on with a queue, with what holds of partitions on nodes."""
+    import numpy as np
 
-    known = log.names.get("constraint", ())
-    new = [text for text in constraints_in(find_trace(options.trace)) if text not in known]
-    return replace(log, names={**log.names, "constraint": (*known, *new)}) if new else log
+    from gridsched.forecasting.queues import OF_SEVERAL, ONE_POOL
+    from gridsched.workloads.table import add_counts
+
+    if not cluster.partitions:
+        return dict(workload.repaired)
+    apart = _are_on_nodes(cluster, options) and "partitions" not in names_of_aspects(options.without)
+    untrue = ONE_POOL if apart else OF_SEVERAL
+    said = {why: count for why, count in workload.repaired.items() if not why.endswith(untrue)}
+    asked = getattr(workload, cluster.partition_of)
+    ends = workload.submit_time + np.maximum(workload.wait_time, 0) + workload.run_time
+    strange = ~np.isin(asked, [each.number for each in cluster.partitions]) & (ends > now)
+    where = cluster.partitions[0].name or cluster.partitions[0].number
+    return add_counts(said, {f"of a partition that there is not, taken as of {where}": int(strange.sum())})
+
+
+def _with_names_of_queue(log: Log, options: argparse.Namespace) -> Log:
+    """The log with numbers for the constraints and partitions that only the queue has."""
+    from gridsched.forecasting.queues import column_in, constraints_in
+
+    queue = find_trace(options.trace)
+    asked = {
+        "constraint": constraints_in(queue),
+        "partition": [name.strip() for text in column_in(queue, "partition") for name in text.split(",")],
+    }
+    names = {**log.names}
+    # a log without names has numbers for partitions, and so has its queue
+    for kind in asked if log.names.get("partition") else ("constraint",):
+        names[kind] = tuple(dict.fromkeys((*log.names.get(kind, ()), *asked[kind])))
+    return replace(log, names={kind: names[kind] for kind in names if names[kind]})
 
 
 _NO_HISTORY = "in a partition without history"

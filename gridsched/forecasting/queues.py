@@ -86,6 +86,8 @@ _NOT_ELIGIBLE = {
 }
 """Reasons of squeue for which a job cannot start whatever is free, without blanks, and their names here."""
 ELSEWHERE = "in another partition of the queue"
+ONE_POOL = "partitions of the queue, taken as one pool"
+OF_SEVERAL = "may start in several partitions, taken as of the first one"
 _MOST_TASKS = 1_000_000
 _TASKS = re.compile(r"(\d{1,18})_\[([\d,:.-]+)(?:%(\d{1,9}))?\]", re.ASCII)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
@@ -128,8 +130,9 @@ def read_queue(
         like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of the history. A file is
         CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V|%r|%Q"``.
         Jobs that cannot start are left out: held ones (reason, or priority 0), those that wait for others or
-        begin later, and array tasks beyond the limit of their array. A row of several array tasks is as many
-        jobs. A job without a time limit has the longest one of queue and history.
+        begin later, array tasks beyond the limit of their array, and those larger than the cluster. A row of
+        several array tasks is as many jobs. A job without a time limit has the longest one of queue and
+        history, and one of several partitions is in the first of them that is read.
     processors : int
         Processors of the cluster.
     now : int, optional
@@ -154,7 +157,7 @@ def read_queue(
         If a file cannot be read as a table, lacks a column, or a value is none; the line and column are
         named.
     ConfigurationError
-        If the running jobs have more processors than there are, or a job is larger than the cluster.
+        If the running jobs have more processors than there are.
 
     Examples
     --------
@@ -321,19 +324,15 @@ def _checked(
         limit = max(longest, int(rows["estimate"].max())) if longest or not endless.all() else LONGEST_LIMIT
         rows["estimate"][endless] = limit
         queue.repaired[f"no time limit in the queue, taken as {limit:,} s"] = int(endless.sum())
-    too_large = np.flatnonzero(rows["processors"] > processors)
-    if len(too_large):
-        job = rows[too_large[0]]
-        raise ConfigurationError(
-            f"{named}: job {job['number']} has {job['processors']} processors, the cluster {processors}; "
-            "say how many it has"
-        )
-    used = int(rows["processors"][rows["start"] > _WAITS].sum())
+    waits = rows["start"] == _WAITS
+    used = int(rows["processors"][~waits].sum())
     if used > processors:
         raise ConfigurationError(
             f"{named}: {used} processors are in use, the cluster has {processors}; say how many it has"
         )
-    return queue
+    too_large = waits & (rows["processors"] > processors)
+    why = {f"larger than the {processors:,} processors there are": int(too_large.sum())}
+    return replace(queue, rows=rows[~too_large], left_out=add_counts(queue.left_out, why))
 
 
 def _check_clock(queue: _Queue, now: int) -> None:
@@ -386,7 +385,7 @@ def _rows(
     rows = np.zeros(len(table), _ROW)
     why = np.full(len(table), "", object)
     tasks, most = np.ones(len(table), np.int64), np.full(len(table), -1)
-    also = np.zeros(len(table), np.bool_)
+    also, several = np.zeros((2, len(table)), np.bool_)
     labels = {name: _Labels(names.get(name, ())) for name in _NAMED}
     for place in range(len(table)):
 
@@ -435,8 +434,12 @@ def _rows(
         row["estimate"] = times["time_limit"] or 1
         row["processors"] = row["requested"] = size
         row["group"] = -1
+        mine = [name.strip() for name in str(value("partition")).split(",")] if "partition" in columns else []
+        inside = [name for name in mine if name in partitions] if partitions else mine
         for name in _NAMED:
             row[name] = labels[name].number(value(name)) if name in columns else -1
+        if inside:
+            row["partition"] = labels["partition"].number(inside[0])
         if "constraint" in columns and str(value("constraint")).strip().lower() in _NOTHING:
             row["constraint"] = -1
         row["gpus"] = row["nodes"] = row["memory"] = UNKNOWN
@@ -448,9 +451,9 @@ def _rows(
             row["gpus"], row["nodes"] = parse_gpus(tres) or UNKNOWN, parse_nodes(tres)
             row["memory"] = memory
         told = {key: str(value(key)).strip().lower() for key in ("reason", "priority") if key in columns}
-        mine = set(str(value("partition")).strip().split(",")) if partitions else set()
-        also[place] = bool(mine.difference(partitions)) and not runs
-        if partitions and not mine.intersection(partitions):
+        also[place] = len(inside) < len(mine) and not runs
+        several[place] = len(inside) > 1 and not runs
+        if partitions and not inside:
             why[place] = ELSEWHERE
         elif not runs:
             reason = re.sub(r"[\s()_]", "", told.get("reason", ""))
@@ -475,7 +478,8 @@ def _rows(
         "lists of array tasks cut short, set SLURM_BITSTR_LEN=0": int(cut.sum()),
         "array tasks in one row of the queue": int(may_start[keep & (tasks != 1)].sum()),
         "may start in a partition that is not forecast here too": int(may_start[keep & also].sum()),
-        f"in {used} partitions of the queue, taken as one pool": int(used > 1) * int(may_start[keep].sum()),
+        OF_SEVERAL: int(may_start[keep & several].sum()),
+        f"in {used} {ONE_POOL}": int(used > 1) * int(may_start[keep].sum()),
     }
     rows = np.repeat(rows[keep], may_start[keep])
     return _Queue(rows, named, add_counts({}, left_out), add_counts({}, repaired))

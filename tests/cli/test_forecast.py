@@ -159,7 +159,7 @@ def test_past_forecasts_are_scored(tmp_path: Path, printed: Callable[..., str]) 
         ("{queue} --processors 4 --adjust 3", "--adjust is for logs"),
         ("{queue} --processors 4 --calibrate", "--calibrate is for logs"),
         ("{queue} --processors 4 --at 3", "--at is for logs"),
-        ("{queue} --processors 3", "the cluster 3"),
+        ("{queue} --processors 3", "the cluster has 3"),
     ],
 )
 def test_mistakes(given: str, expected: str, log: Path, queue: Path, mistake: Callable[..., str]) -> None:

@@ -136,6 +136,23 @@ def test_a_forecast_of_the_queue_of_the_site(site: Path, printed: Callable[..., 
     assert row(past, "time")[:2] == ["2024-05-01", "10:20:00"]
 
 
+def test_partitions_that_only_the_queue_has_keep_their_nodes(site: Path, printed: Callable[..., str]) -> None:
+    """Nobody of the history was in `new`, whose node is one of `batch`; slurm.conf has no `other`."""
+    folder = site.parent / "files"
+    (folder / "slurm_conf").write_text(f"{CONF}PartitionName=new Nodes=n4\n", encoding="utf-8")
+    rows = [
+        "JOBID|STATE|TIME|CPUS|TIME_LIMIT|USER|PARTITION",
+        "90|RUNNING|1:00|4|30:00|ada|new",
+        *(f"{91 + k}|PENDING|0:00|4|10:00|eve|{name}" for k, name in enumerate(("new", "fat,new", "other"))),
+    ]
+    (folder / "squeue").write_text("\n".join(rows), encoding="utf-8")
+    text = printed("forecast", "--site", site, "--futures", 5, "--adjust", 0)
+    assert [row(text, str(job))[-1] for job in (91, 92, 93)] == ["1740", "0", "0"]
+    assert row(text, "repaired: of a partition that there is not, taken as of batch") == ["1"]
+    assert row(text, "repaired: may start in several partitions, taken as of the first one") == ["1"]
+    assert "one pool" not in text
+
+
 def test_partitions_on_nodes_of_their_own_are_forecast_by_themselves(
     site: Path, printed: Callable[..., str], mistake: Callable[..., str]
 ) -> None:

@@ -427,7 +427,15 @@ def test_a_queue_as_squeue_prints_it(tmp_path: Path) -> None:
                 "array tasks in one row of the queue": 2,
             },
         ),
-        (["2 PD 1:00 a,b None 9"], [2], {}, {"in 2 partitions of the queue, taken as one pool": 2}),
+        (
+            ["2 PD 1:00 a,b None 9"],
+            [2],
+            {},
+            {
+                "may start in several partitions, taken as of the first one": 1,
+                "in 2 partitions of the queue, taken as one pool": 2,
+            },
+        ),
         (["2 PD UNLIMITED a None 9"], [2], {}, {"no time limit in the queue, taken as 600 s": 1}),
         (["2 PD 2147483647 a None 9"], [2], {}, {"no time limit in the queue, taken as 600 s": 1}),
     ],
@@ -503,7 +511,6 @@ def test_a_queue_with_the_history_of_its_users() -> None:
         ("PENDING", "SLEEPING", "row 3, column STATE"),
         ("30:00|6", "soon|6", "row 1, column TIME"),
         ("|8|", "|0|", "row 3, column CPUS"),
-        ("|8|", "|9|", "job 13 has 9 processors"),
         ("30:00|6", "30:00|7", "9 processors are in use"),
         ("|8|10:00", "|10:00", "row 4 has 5 fields"),
         (SQUEUE, "\n", "is empty"),
@@ -514,6 +521,14 @@ def test_bad_queues(tmp_path: Path, old: str, new: str, message: str) -> None:
     path.write_text(SQUEUE.replace(old, new), encoding="utf-8")
     with refused(message, one_line=True):
         read_queue(path, 8)
+
+
+def test_a_job_larger_than_the_cluster_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "queue.txt"
+    path.write_text(SQUEUE.replace("|8|", "|9|"), encoding="utf-8")
+    whole, found = (read_queue(path, size) for size in (9, 8))
+    assert set(whole.past["number"]) - set(found.past["number"]) == {13}
+    assert found.left_out == {**whole.left_out, "larger than the 8 processors there are": 1}
 
 
 def test_mistakes(run: Any, tmp_path: Path) -> None:

@@ -124,13 +124,15 @@ def check_machine() -> None:
 
 
 def daemons() -> list[tuple[str, int]]:
-    """Names and numbers of the processes of Slurm on this machine."""
+    """Names and numbers of the processes of Slurm on this machine that have not ended."""
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
             name = path.read_text(encoding="utf-8").strip()
-            if name in DAEMONS:
-                found.append((name, int(path.parent.name)))
+            number = int(path.parent.name)
+            # one that has ended is there until its parent has taken notice
+            if name in DAEMONS and identity(number)[1]:
+                found.append((name, number))
     return found
 
 

@@ -58,8 +58,7 @@ RESOURCES = {"cpu": "processors", "node": "nodes", "mem": "memory", "gres/gpu": 
 
 _WITHOUT_EFFECT = words(
     "Name Description Organization DefaultAccount DefaultQOS AdminLevel QOS QosLevel Fairshare Priority "
-    "Flags Preempt UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
-    "GrpSubmit GrpSubmitJobs MaxSubmit MaxSubmitJobs MaxSubmitPU MaxSubmitPA MaxSubmitJobsPerUser"
+    "Flags Preempt UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault"
 )
 
 

@@ -15,7 +15,7 @@ from gridsched.errors import ConfigurationError, meant
 ALIASES = {"max_job_bf": "bf_max_job_test", "interval": "bf_interval"}
 """Old names of options of SchedulerParameters, and the present ones."""
 
-_OPTIONS, _PARTITION, _NODE = "schedulerparameters", "partitionname", "nodename"
+_OPTIONS, _PARTITION, _NODES = "schedulerparameters", "partitionname", ("nodename", "downnodes")
 _NOTHING = ("", "(null)")
 
 _BETWEEN = re.compile(r"(?<=[^\s=])\s+(?=[A-Za-z]\w*\s*=)")
@@ -47,7 +47,7 @@ def with_changes(lines: Iterable[Line], changes: Sequence[str]) -> list[Line]:
         for key, value in _settings(change, where):
             name = key.lower()
             parts: Sequence[str] = [""]
-            if name == _NODE:
+            if name in _NODES:
                 raise ConfigurationError(
                     f"{where}: nodes are not changed one by one; edit a copy of the file"
                 )
@@ -88,7 +88,7 @@ def names_in(change: str) -> list[tuple[str, str]]:
 
 def _settings(change: str, where: str) -> list[tuple[str, str]]:
     """Keys and values of a change; what belongs to a partition stays together."""
-    whole = change.partition("=")[0].strip().lower() in (_PARTITION, _NODE)
+    whole = change.partition("=")[0].strip().lower() in (_PARTITION, *_NODES)
     pieces = [change] if whole else _BETWEEN.split(change.strip())
     found = [tuple(part.strip() for part in piece.partition("=")) for piece in pieces]
     if any(not all(piece) for piece in found):

@@ -330,6 +330,10 @@ def read_configuration(
                     future |= {node.name for node in made}
                     continue
                 for node in made:
+                    if node.name in nodes:
+                        raise ConfigurationError(
+                            f"{where}: node {node.name} is given twice; keep one of them"
+                        )
                     nodes[node.name] = replace(node, line=lines)
             else:
                 of_partitions.append((where, defaults[name] | line))
@@ -589,7 +593,7 @@ def _partition_of(
 ) -> SlurmPartition:
     left += _not_modelled(line, "partition", _PARTITION_KEYS, PARTITION_OTHERS, where)
     name = line["partitionname"]
-    wanted = line.get("nodes", "ALL")
+    wanted = line.get("nodes", "")
     listed = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
     names = list(dict.fromkeys(node for each in listed for node in sets.get(each, [each])))
     if listed and not names:

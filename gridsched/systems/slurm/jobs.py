@@ -45,6 +45,15 @@ Integers = NDArray[np.int64]
 _KIBIBYTES = 1024
 
 
+WHY_REJECTED = (
+    *REASONS,
+    "not admitted to its partition",
+    "more licences than there are",
+    "a component of the same heterogeneous job is rejected",
+)
+"""Why Slurm rejects a job."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClusterJobs:
     """The jobs of one cluster, and what they run on.
@@ -53,8 +62,8 @@ class ClusterJobs:
     ----------
     machine, tickets : SlurmCluster, Tickets
         For the controller.
-    reasons : dict of str to int
-        How many jobs were rejected why.
+    rejected : int64[jobs]
+        Why a job is rejected, from 1 on of `WHY_REJECTED`; 0 for those that are not.
     limits, limited
         Limits of groups and job arrays, and those that each job is subject to.
     outages : int64[..., 5]
@@ -69,13 +78,24 @@ class ClusterJobs:
 
     machine: SlurmCluster
     tickets: Tickets
-    reasons: dict[str, int]
+    rejected: Integers
     limits: RecordArray
     limited: Integers
     outages: Integers
     shared_gpus: int = 0
     keeps: NDArray[np.bool_] | None = None
     limit_keys: list[tuple[str, ...]] = field(default_factory=list)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many jobs were rejected why."""
+        return add_counts(
+            {}, {text: int((self.rejected == k).sum()) for k, text in enumerate(WHY_REJECTED, 1)}
+        )
+
+    def why_rejected(self, job: int) -> str:
+        """Why a job was rejected; empty if it was not."""
+        return ("", *WHY_REJECTED)[int(self.rejected[job])]
 
 
 def cluster_jobs(
@@ -183,9 +203,7 @@ def cluster_jobs(
             licences=held[rows],
             lifecycles=lifecycles_of(replace(submission, workload=by_job), rejected > 0),
         ),
-        reasons=add_counts(
-            {}, {text: int((rejected == k).sum()) for k, text in enumerate((*REASONS, *_REASONS), 1)}
-        ),
+        rejected=rejected,
         limits=limits,
         limited=limited[: len(by_job)],
         outages=outages,
@@ -252,14 +270,6 @@ def _possible(records: RecordArray, reason: Integers) -> Integers:
     others = order[~is_first]
     found: Integers = np.append(order[is_first], np.sort(others[reason[others] == 0]))
     return found
-
-
-_REASONS = (
-    "not admitted to its partition",
-    "more licences than there are",
-    "a component of the same heterogeneous job is rejected",
-)
-"""Why Slurm rejects a job, beside `REASONS`."""
 
 
 def _whole(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER
+from gridsched.errors import ConfigurationError
 from gridsched.results import Schedule
 from gridsched.submission import Submission
 from gridsched.systems.base import QueueReason
@@ -68,16 +69,21 @@ def limit_reason(key: Sequence[str]) -> str:
 def watched(scheduler: Slurm, submission: Submission, job: int) -> tuple[Schedule, list[QueueReason]]:
     """The schedule, and the reasons of a job of one cluster."""
     watches: list[QueueWatch] = []
+    rejected: list[str] = []
 
     class WatchedSlurm(Slurm):
         def controller(
             self, jobs: ClusterJobs, owners: Sequence[Owner], priorities: Priorities
         ) -> Controller:
             arrays = [ARRAY_LIMIT] * (len(jobs.machine.limits) - len(jobs.limit_keys))
+            rejected.append(jobs.why_rejected(job))
             watches.append(QueueWatch([*arrays, *map(limit_reason, jobs.limit_keys)], [job]))
             return Controller(jobs.machine, jobs.tickets, self, priorities, watch=watches[-1])
 
     done = WatchedSlurm(**vars(scheduler)).schedule(submission)
+    if rejected[0]:
+        number = submission.workload.job_number[job]
+        raise ConfigurationError(f"job {number} was rejected: {rejected[0]}")
     assert done.segments is not None
     own = done.segments["start"][done.segments["job"] == job]
     end = own if len(own) else done.segments["end"]

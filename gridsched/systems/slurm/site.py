@@ -44,7 +44,7 @@ _NO_NUMBER = 1_000_000
 _NOT_MODELLED = {
     "key": CHANGES_SCHEDULES,
     "option": OTHERS,
-    "partition": PARTITION_OTHERS,
+    "partition": PARTITION_OTHERS | words("state gracetime"),
 }
 """What can change a schedule and is not modelled for the jobs of a log, by what a change names."""
 
@@ -156,6 +156,12 @@ def read_slurm_site(
     left += [f"{CONSTRAINT}{text}" for text in strange]
     # from 23.02 on the accounts below those that are named are meant too
     below = accounting if scheduler.is_since("23.02") else None
+    known = () if accounting is None else accounting.qualities
+    left += [
+        f"QOS={each.quality} of partition {each.name}, which --qos does not have"
+        for each in ordered
+        if each.quality and scheduler.enforce_limits and _called(names, "queue", each.quality) not in known
+    ]
     factors = {number: each.job_factor for number, each in zip(numbers, ordered, strict=True)}
     return Site(
         cluster=Cluster(

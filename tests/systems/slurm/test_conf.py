@@ -134,6 +134,7 @@ def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...],
         ("PartitionName=p PriorityTeir=1", ["slurm.conf:3", "priorityteir", "did you mean prioritytier?"]),
         ("NodeName=n1 RealMemry=2", ["realmemry", "did you mean realmemory?"]),
         ("PartitionName=p\nPartitionName=p", ["partition p"]),
+        ("NodeName=n[1-3] CPUs=1\nNodeName=n2 CPUs=4", ["slurm.conf:4", "node n2 is given twice"]),
         ("PartitionName=p Default=YES\nPartitionName=q Default=YES", ["p and q"]),
     ],
 )
@@ -290,15 +291,19 @@ def test_a_broken_dump_is_one_line(tmp_path: Path, text: str, named: list[str]) 
 
 
 @pytest.mark.parametrize(
-    "state", ["NodeName=n4 State=DRAIN", 'DownNodes=n[4-5] Reason="a fan"', "DownNodes=n4 State=FAIL"]
+    "states",
+    [
+        "NodeName=n4 State=DRAIN",
+        'NodeName=n4\nDownNodes=n[4-5] Reason="a fan"',
+        "NodeName=n4\nDownNodes=n4 State=FAIL",
+    ],
 )
-def test_states_of_nodes_and_sizes_of_partitions(state: str, tmp_path: Path) -> None:
+def test_states_of_nodes_and_sizes_of_partitions(states: str, tmp_path: Path) -> None:
     text = f"""\
 NodeName=DEFAULT CPUs=4
 NodeName=n[1-3]
-NodeName=n4
 NodeName=n[5-9] State=FUTURE
-{state}
+{states}
 PartitionName=all Nodes=n[1-9] Default=YES MaxNodes=2
 """
     path = written(tmp_path, text)

@@ -163,6 +163,11 @@ def test_the_account_of_a_preempted_job(mode: Any, happens: str) -> None:
     assert re.search(rf"preempted +1\d\d s by 2, {happens}", text)
     assert ("BeginTime" in [each.reason for each in shown]) == (mode == "requeue")
     assert "lost with its node" not in text
+    other, shown = explain_in_queue(jobs, cluster, scheduler, 1)
+    text = as_text(queue_account(other, shown, "Slurm", RunNames(other.run)))
+    assert re.search(
+        r"started +1\d\d s, when 1 ended" + ("" if mode == "cancel" else " or was preempted"), text
+    )
 
 
 @pytest.mark.parametrize("scheduler", [gs.Multicluster(), named_policy("easy")])
@@ -204,3 +209,19 @@ def test_reasons_are_those_that_the_controller_showed(name: str) -> None:
                 pairs[noted[place][1] == poll["reason"]] += 1
     assert pairs.total() > 1000
     assert pairs[True] / pairs.total() > 0.975
+
+
+def test_a_rejected_job_has_the_reason_of_its_own() -> None:
+    asked = [4, 9, 4]
+    jobs = jobs_of(
+        submit_time=[0, 1, 2],
+        run_time=[9] * 3,
+        requested_time=[9, 9, 99],
+        requested_processors=asked,
+        partition=[0] * 3,
+    )
+    partition = Partition(number=0, time_limit=50)
+    cluster = gs.Cluster(processors=4, processors_per_node=4, partitions=[partition])
+    for job, reason in ((1, "larger than the nodes that it may use"), (2, "over a limit of its partition")):
+        with refused(f"job {job + 1} was rejected: {reason}"):
+            explain_in_queue(jobs, cluster, gs.Slurm(), job)

@@ -166,6 +166,7 @@ def test_a_change_of_partitions_and_of_what_is_shared_out(tmp_path: Path) -> Non
         (["PartitionName=gpu"], "say what of it, such as PartitionName=gpu MaxTime=2-0"),
         (["PartitionName=gpu MaxTme=1"], "unknown key maxtme of a partition"),
         (["NodeName=n01 CPUs=3"], "nodes are not changed one by one"),
+        (["DownNodes=n01 State=DOWN"], "nodes are not changed one by one"),
         (["SelectType=select/linear", "SelectTypeParameters=CR_Core"], "shares out CR_CORE, but SelectType"),
     ],
 )
@@ -182,6 +183,7 @@ def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reaso
         ("SchedulerParameters=bf_max_time=5", "bf_max_time is without effect on starts here"),
         ("FirstJobId=2", "FirstJobId is without effect on starts here"),
         ("PartitionName=batch MaxCPUsPerNode=2", "MaxCPUsPerNode is not modelled"),
+        ("PartitionName=batch State=DOWN", "State is not modelled"),
         (
             "SchedulerParameters=bf_busy_nodes,bf_licenses,bf_interval=60",
             "bf_busy_nodes, bf_licenses are not modelled; bf_interval: the configuration says so already",
@@ -226,6 +228,32 @@ def test_accounts_have_the_numbers_of_the_log(tmp_path: Path) -> None:
     shares = {(physics, ""): 30, (biology, ""): 10, (physics, ada): 2, (biology, bob): 1, (biology, eve): 1}
     assert shares.items() <= {(each.account, each.user): each.shares for each in read.associations}.items()
     assert {name: each.priority for name, each in read.qualities.items()} == {"0": 100, "1": 0}
+
+
+def test_a_partition_without_nodes_is_refused(tmp_path: Path) -> None:
+    conf = CONF.replace("PartitionName=batch Nodes=ALL", "PartitionName=batch")
+    with refused("partition batch has no nodes; leave it out of the file"):
+        gs.read_slurm_site(written(tmp_path, conf))
+
+
+def test_a_quality_of_a_partition_that_is_not_given_is_named(tmp_path: Path) -> None:
+    """The limits of the quality gpu of the partition gpu would hold."""
+    left = "QOS=gpu of partition gpu, which --qos does not have"
+    conf, dump = written(tmp_path, CONF), written(tmp_path, DUMP, "dump.cfg")
+    for text, missing in ((QOS, True), (f"{QOS}gpu|0|1.0||\n", False)):
+        qualities = written(tmp_path, text, "qos.txt")
+        found = gs.read_slurm_site(conf, accounts=dump, qualities=qualities, names=NAMES)
+        assert (left in found.not_modelled) == missing
+    assert left in gs.read_slurm_site(conf).not_modelled
+    conf = written(tmp_path, CONF.replace("limits,qos", "associations"))
+    assert left not in gs.read_slurm_site(conf).not_modelled
+
+
+def test_limits_of_submission_are_named(tmp_path: Path) -> None:
+    text = DUMP.replace("MaxJobs=2", "MaxSubmitJobs=2")
+    accounts = written(tmp_path, text, "dump.cfg")
+    found = gs.read_slurm_site(written(tmp_path, CONF), accounts=accounts)
+    assert "MaxSubmitJobs" in found.not_modelled
 
 
 def test_qualities_need_accounts(tmp_path: Path) -> None:
