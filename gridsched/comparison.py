@@ -331,10 +331,12 @@ def _with_error(
             reason[place] = ""
         if not known:
             continue
-        ratio = means[first] / means[0]
+        ratio = means[first] / means[0] if means[0] > 0 else np.nan
         if not WIDEST_RATIOS[0] <= ratio <= WIDEST_RATIOS[1]:
             low[place] = high[place] = np.nan
-            reason[place] = f"{compared['scheme'].values[first]} has {ratio:.2g} times the recorded mean wait"
+            held = f"{compared['scheme'].values[first]} has {ratio:.2g} times the recorded mean wait"
+            unknown = "nobody waited in the log" if means[0] == 0 else "no job is measured"
+            reason[place] = held if np.isfinite(ratio) else unknown
             continue
         found = readings(means[first], means[place], means[0])
         low[place] += min(found) - found[0]
@@ -362,7 +364,8 @@ def _replayed(
         shaken = replace(workload, run_time=workload.run_time + longer)
         run = simulate(shaken, cluster, scheduler, **{**options, "seed": options["seed"] + number})
         waits = job_metrics(run.drop_vars("eligible_time", errors="ignore"))["wait_time"]
-        found.append(float(np.nanmean(waits[first:])))
+        known = waits[first:][~np.isnan(waits[first:])]
+        found.append(float(known.mean()) if len(known) else np.nan)
     return np.array(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -247,7 +248,8 @@ def _beside_recorded(compared: xr.Dataset) -> str:
     """How far simulated waits are from recorded ones, of the first schemes."""
     from gridsched.calibration.measures import CLOSE, FACTOR
 
-    told = []
+    few = compared.attrs["jobs_measured"] < 2
+    told, why = [], "fewer than two jobs are measured" if few else "nobody waited in the log"
     for index, scheme in list(enumerate(compared["scheme"].values.tolist()))[1 : 1 + _MAX_EXPLAINED]:
         ratio, correlation, near = (
             float(compared[f"explained_{name}"].values[index]) for name in ("ratio", "correlation", "near")
@@ -255,6 +257,8 @@ def _beside_recorded(compared: xr.Dataset) -> str:
         told.append(
             f"{scheme}: mean {quantity(ratio, 2)} times, rank correlation {quantity(correlation, 2)}, "
             f"near {near:.0%}"
+            if math.isfinite(near)
+            else f"{scheme}: not known, since {why}"
         )
     return (
         f"Simulated beside recorded waits (near: within {CLOSE // 60} min or a factor of {FACTOR}): "

@@ -216,6 +216,38 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         assert f"\n{modelled}" not in text
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("SchedulerParameters=bf_interval=300", "nobody waited in the log"),
+        ("PartitionName=batch MaxTime=1", "fewer than two jobs are measured"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_cannot_be_compared_is_said(
+    tmp_path: Path, printed: Callable[..., str], change: str, why: str
+) -> None:
+    """No job waited; each asks for ten minutes, which the change may forbid."""
+    rows = [
+        line(
+            number,
+            User="ada",
+            Partition="batch",
+            Submit=f"2024-05-01T1{number}:00:00",
+            Eligible=f"2024-05-01T1{number}:00:00",
+            Start=f"2024-05-01T1{number}:00:00",
+            End=f"2024-05-01T1{number}:05:00",
+        )
+        for number in range(5)
+    ]
+    log = export(tmp_path, *rows)
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(CONF, encoding="utf-8")
+    text = printed("compare", log, "--slurm-conf", conf, "--change", change)
+    assert f"slurm.conf: not known, since {why}" in text
+    assert "nan" not in text
+
+
 def test_limits_that_are_not_enforced_are_said(site: Path, printed: Callable[..., str]) -> None:
     said = []
     for enforced in ("AccountingStorageEnforce=associations\n", "AccountingStorageEnforce=limits\n"):
