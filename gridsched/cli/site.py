@@ -232,6 +232,7 @@ def _touched(log: Log, site: Site | None) -> dict[str, Mask]:
         if accounting.qualities:
             names = [int(name) for name in accounting.qualities if name.isdigit()]
             found["qualities of service that qos does not have"] = ~np.isin(workload.queue, names)
+    found |= _rejected(log, site)
     for name in site.not_modelled:
         if name in site.partly:
             found[f"slurm.conf: {name}"] = np.isin(workload.partition, site.partly[name])
@@ -242,6 +243,37 @@ def _touched(log: Log, site: Site | None) -> dict[str, Mask]:
             number = log.names["licences"].index(name.removeprefix(LICENCE))
             found[f"{name} that slurm.conf does not have"] = workload.licences == number
     return {name: mask for name, mask in found.items() if mask.any()}
+
+
+def _rejected(log: Log, site: Site) -> dict[str, Mask]:
+    """Jobs that ran, and that Slurm would reject by these files, by the reason."""
+    import numpy as np
+
+    from gridsched.policies.local import Conventions, LocalPolicy
+    from gridsched.systems.request import Request
+    from gridsched.traces import clean
+
+    if site.cluster is None or isinstance(site.scheduler, LocalPolicy):
+        return {}
+    assert log.accounting is not None
+    workload = clean(log.workload)
+    request = Request.of(
+        workload,
+        site.cluster,
+        estimates="requested",
+        seed=0,
+        align="start",
+        times="home",
+        kill=False,
+        conventions=Conventions(),
+    )
+    rows = log.accounting.rows(workload)
+    found = {}
+    for reason, mask in site.scheduler.rejects(request.submission, site.cluster).items():
+        rejected = np.zeros(len(log.workload), np.bool_)
+        rejected[rows[mask & (workload.run_time > 0)]] = True
+        found[f"ran, and would be rejected by these files: {reason}"] = rejected
+    return found
 
 
 def _load(touched: Mapping[str, Mask], workload: Workload) -> list[Any]:

@@ -14,7 +14,9 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError
@@ -189,6 +191,10 @@ class Scheduler(ABC):
             If it is not known, or jobs and platform do not go together.
         """
         raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
+
+    def rejects(self, submission: Submission, cluster: Cluster) -> dict[str, NDArray[np.bool_]]:
+        """Jobs of one cluster that are rejected when they are submitted, by the reason, if that is known."""
+        return {}
 
     @property
     def has_process(self) -> bool:

@@ -248,6 +248,16 @@ def test_what_cannot_be_compared_is_said(
     assert "nan" not in text
 
 
+def test_jobs_that_ran_and_that_the_files_reject_are_said(site: Path, printed: Callable[..., str]) -> None:
+    """A third of the jobs has 16 processors: four nodes."""
+    why = "ran, and would be rejected by these files:"
+    assert why not in printed("site", "check", site)
+    conf = site.parent / "files" / "slurm_conf"
+    conf.write_text(CONF.replace("n[1-4]", "n[1-3]"), encoding="utf-8")
+    text = printed("site", "check", site)
+    assert row(text, f"{why} larger than the nodes that it may use")[:2] == ["8", "33.3%"]
+
+
 def test_limits_that_are_not_enforced_are_said(site: Path, printed: Callable[..., str]) -> None:
     said = []
     for enforced in ("AccountingStorageEnforce=associations\n", "AccountingStorageEnforce=limits\n"):

@@ -32,7 +32,7 @@ from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import ROOT, Accounting, Association, Owner, usage_factors
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Controller, Outcome
-from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs, owners_of
+from gridsched.systems.slurm.jobs import WHY_REJECTED, ClusterJobs, cluster_jobs, owners_of
 from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.online import OnlineSlurm
 from gridsched.systems.slurm.parameters import SlurmParameters
@@ -209,6 +209,12 @@ class Slurm(SlurmParameters, Scheduler):
         jobs, owners, priorities = self.prepared(submission, cluster, own)
         controller = self.controller(jobs, owners, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def rejects(self, submission: Submission, cluster: Cluster) -> dict[str, NDArray[np.bool_]]:
+        """Jobs of one cluster that are rejected when they are submitted, by the reason."""
+        submission = submission.at_home()
+        jobs = cluster_jobs(submission, np.arange(len(submission)), cluster, parameters=self)
+        return {text: jobs.rejected == k for k, text in enumerate(WHY_REJECTED, 1)}
 
     def prepared(
         self, submission: Submission, cluster: Cluster, own: Integers
