@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.printing import UNKNOWN_TEXT, Times, facts_table, progress, quantity, table
+from gridsched.cli.printing import UNKNOWN_TEXT, Times, facts_table, jobs, progress, quantity, table
 from gridsched.cli.runs import refuse_beside, unusual
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ CONFIGURED = (
     "include how far Slurm as configured is from the recorded waits."
 )
 """... and where Slurm is simulated as configured."""
+
+_NOT_STARTED = "Nothing is measured of a policy in whose simulation more than 1% of the jobs never start."
 
 FILES = {
     "calibration.csv": "change of the mean wait on the calibrated site, with its interval",
@@ -63,12 +66,15 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
     from gridsched.calibration.layers import ORDERS
     from gridsched.calibration.site import site_of
     from gridsched.calibration.trust import calibrated_orders, trusted_changes
+    from gridsched.forecasting.on_nodes import held_by
 
     refuse_beside("--calibrate", unusual(options))
     named = [policy.name for policy in policies]
     orders = calibrated_orders([name for name in named if name in ORDERS] or named)
     workload, cluster = setting.workload, setting.cluster
-    if not cluster.nodes:
+    if cluster.nodes:
+        workload = held_by(workload, cluster)
+    else:
         workload, cluster = without(workload, replace(cluster, events=()), aspects_of(workload, cluster))
     site = site_of(workload, cluster if cluster.nodes else cluster.processors)
     with progress("calibrating") as report:
@@ -78,10 +84,12 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
 def left_out(setting: Setting) -> str:
     """What a calibration takes into account or leaves out of what is simulated, as the end of a sentence."""
     from gridsched.aspects import aspects_of
+    from gridsched.forecasting.on_nodes import held_by
 
     used = ", ".join(aspects_of(setting.workload, setting.cluster))
     if setting.cluster.nodes:
-        return f", with {used}"
+        others = len(setting.workload) - len(held_by(setting.workload, setting.cluster))
+        return f", with {used}" + (f", without {jobs(others)} that the nodes cannot hold" if others else "")
     return f" on one pool of {setting.cluster.processors:,} processors, without {used}" if used else ""
 
 
@@ -103,6 +111,7 @@ def blocks(
                 for name, each in trusted.explains.items()
             ],
         ),
+        *([] if math.isfinite(trusted.explains["calibrated"].near) else [_NOT_STARTED]),
         "Near: within 5 minutes or a factor of two. The null model draws waits of similar jobs and uses\n"
         "those of the second half up to each submission; a simulation uses none.",
         "The present policy is EASY on requested times and all processors"

@@ -28,9 +28,9 @@ class SiteConfig(ConfigModel):
     sacctmgr: PathText | None = None
     """Shares and limits of accounts and users, as `sacctmgr dump` wrote them."""
     qos: PathText | None = None
-    """Qualities of service, as `sacctmgr show qos --parsable2` printed them."""
+    """Qualities of service, as `sacctmgr show qos --parsable2` printed them; needs `sacctmgr`."""
     sshare: PathText | None = None
-    """Usage before the first job, as `sshare --all --parsable2` printed it."""
+    """Usage before the first job, as `sshare --all --parsable2` printed it; needs `sacctmgr`."""
     squeue: PathText | None = None
     """The present queue, as `squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V"` printed it."""
     sdiag: PathText | None = None

@@ -77,6 +77,24 @@ def test_a_site_of_nodes_is_calibrated_on_them(busy: Path, printed: Callable[...
     assert row(text, "EASY") == row(printed("compare", busy, "--processors", 64, "--calibrate"), "EASY")
 
 
+def test_jobs_that_the_nodes_cannot_hold_are_left_out(
+    tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = log(3000, seed=6, policy="conservative", processors=38)
+    memory = np.where(np.arange(len(jobs)) % 40 == 7, 20_000, 10)
+    write_swf(replace(jobs, requested_memory=memory), tmp_path / "large.swf")
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("nodes:\n- {name: n, count: 10, cores: 4, memory: 16}\n", encoding="utf-8")
+    given = ("compare", tmp_path / "large.swf", "--nodes", nodes, "--calibrate")
+    text = printed(*given)
+    assert f"without {(memory > 10).sum()} jobs that the nodes cannot hold" in text
+    assert row(text, "EASY")[0] != "-"
+    monkeypatch.setattr("gridsched.forecasting.on_nodes.held_by", lambda workload, _: workload)
+    text = printed(*given)
+    assert row(text, "EASY")[0] == "-"
+    assert "more than 1% of the jobs never start" in text
+
+
 def test_options_that_do_not_go_together_are_one_line(busy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "fcfs, ff, easy" in refusal(capsys, "compare", busy, "--policy", "creasy", "--calibrate")
     assert "--kill" in refusal(capsys, "compare", busy, "--policy", "easy", "--kill", "--calibrate")
