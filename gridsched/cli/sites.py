@@ -242,11 +242,15 @@ def _allocated(site: Site, setting: Setting) -> str:
         "memory": bool((workload.requested_memory > 0).any()),
         "GPUs": workload.requested_gpus is not None and bool((workload.requested_gpus > 0).any()),
     }
-    counts = {"memory": scheduler.memory_is_consumed, "GPUs": True}
+    sized = any(kind.memory for kind in cluster.node_types)
+    counts = {"memory": scheduler.memory_is_consumed and sized, "GPUs": True}
     got = ", ".join(["processors", *(name for name, given in asked.items() if given and counts[name])])
     left = [
         "memory is no consumable resource (SelectTypeParameters)"
-        if asked["memory"] and not counts["memory"]
+        if asked["memory"] and not scheduler.memory_is_consumed
+        else "",
+        "no node has a RealMemory: memory does not count"
+        if asked["memory"] and scheduler.memory_is_consumed and not sized
         else "",
         *(f"the log says nothing of {name}" for name, given in asked.items() if not given),
     ]

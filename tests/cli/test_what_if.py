@@ -155,6 +155,23 @@ def test_what_jobs_get_follows_from_the_select_type(
     assert "only processors are allocated" not in found
 
 
+@pytest.mark.parametrize(
+    ("memory", "allocated"),
+    [
+        ("=4", "jobs get processors; no node has a RealMemory"),
+        ("=4 RealMemory=800", "jobs get processors, memory"),
+    ],
+)
+def test_whether_memory_counts_is_said(
+    memory: str, allocated: str, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    conf = tmp_path / "slurm.conf"
+    text = CONF.replace("=4\n", f"{memory}\n")
+    conf.write_text(f"{text}SelectTypeParameters=CR_Core_Memory\n", encoding="utf-8")
+    rows = [line(number, Partition="batch", AllocTRES="cpu=1,mem=100M,node=1") for number in (1, 2)]
+    assert allocated in printed("compare", export(tmp_path, *rows), "--slurm-conf", conf)
+
+
 def test_policies_run_on_the_nodes_of_the_configuration(
     jobs: Path, conf: Path, tmp_path: Path, printed: Callable[..., str]
 ) -> None:
