@@ -425,9 +425,7 @@ def explain_in_queue(
     made, reasons = scheduler.schedule_watched(request.submission, job)
     run = request.run_of(made, scheduler)
     verify(run)
-    of_run = _Schedule(run, named_policy("fcfs"))
-    _check_accepted(of_run, job)
-    found = of_run.explain(job)
+    found = _Schedule(run, named_policy("fcfs")).explain(job)
     return replace(found, delays=tuple(each for each in found.delays if each.kind != "kept")), tuple(reasons)
 
 

@@ -517,7 +517,7 @@ def _partitions_told(
     """What was changed in a log that goes on with a queue, with what holds of partitions on nodes."""
     import numpy as np
 
-    from gridsched.forecasting.queues import OF_SEVERAL, ONE_POOL
+    from gridsched.forecasting.queues import OF_SEVERAL, ONE_POOL, recorded_ends
     from gridsched.workloads.table import add_counts
 
     if not cluster.partitions:
@@ -526,8 +526,7 @@ def _partitions_told(
     untrue = ONE_POOL if apart else OF_SEVERAL
     said = {why: count for why, count in workload.repaired.items() if not why.endswith(untrue)}
     asked = getattr(workload, cluster.partition_of)
-    ends = workload.submit_time + np.maximum(workload.wait_time, 0) + workload.run_time
-    strange = ~np.isin(asked, [each.number for each in cluster.partitions]) & (ends > now)
+    strange = ~np.isin(asked, [each.number for each in cluster.partitions]) & (recorded_ends(workload) > now)
     where = cluster.partitions[0].name or cluster.partitions[0].number
     return add_counts(said, {f"of a partition that there is not, taken as of {where}": int(strange.sum())})
 

@@ -249,27 +249,19 @@ def _rejected(log: Log, site: Site) -> dict[str, Mask]:
     """Jobs that ran, and that Slurm would reject by these files, by the reason."""
     import numpy as np
 
-    from gridsched.policies.local import Conventions, LocalPolicy
-    from gridsched.systems.request import Request
+    from gridsched.platform import platform_of
+    from gridsched.policies.local import LocalPolicy
+    from gridsched.submission import submit
     from gridsched.traces import clean
 
     if site.cluster is None or isinstance(site.scheduler, LocalPolicy):
         return {}
     assert log.accounting is not None
     workload = clean(log.workload)
-    request = Request.of(
-        workload,
-        site.cluster,
-        estimates="requested",
-        seed=0,
-        align="start",
-        times="home",
-        kill=False,
-        conventions=Conventions(),
-    )
+    submission = submit(workload, platform_of(site.cluster))
     rows = log.accounting.rows(workload)
     found = {}
-    for reason, mask in site.scheduler.rejects(request.submission, site.cluster).items():
+    for reason, mask in site.scheduler.rejects(submission, site.cluster).items():
         rejected = np.zeros(len(log.workload), np.bool_)
         rejected[rows[mask & (workload.run_time > 0)]] = True
         found[f"ran, and would be rejected by these files: {reason}"] = rejected

@@ -261,7 +261,7 @@ def continue_log(
     rows = queue.rows
     _check_clock(queue, instant)
     kept = recorded_places(history, processors)
-    kept = kept[_ends(history)[kept] <= instant]
+    kept = kept[recorded_ends(history)[kept] <= instant]
     waits = rows["start"] == _WAITS
     ran = np.where(waits, 0, -rows["start"])
     columns = {
@@ -299,7 +299,7 @@ def continue_log(
     )
 
 
-def _ends(history: Workload) -> NDArray[np.int64]:
+def recorded_ends(history: Workload) -> NDArray[np.int64]:
     """Recorded end of each job of a log [s]."""
     return np.asarray(history.submit_time + np.maximum(history.wait_time, 0) + history.run_time, np.int64)
 

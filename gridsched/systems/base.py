@@ -188,7 +188,7 @@ class Scheduler(ABC):
         Raises
         ------
         ConfigurationError
-            If it is not known, or jobs and platform do not go together.
+            If it is not known, the job is rejected, or jobs and platform do not go together.
         """
         raise ConfigurationError(f"{self.label} has no reasons of waiting jobs; explain a run of a policy")
 
