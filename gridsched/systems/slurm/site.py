@@ -141,6 +141,11 @@ def read_slurm_site(
     left += [f"{LICENCE}{text}" for text in unknown]
     unchanged = _why_unchanged(_read(configuration, (), passes, groups, release), read, changes)
     assumed = _assumed(read, release)
+    empty = [each.name for each in read.partitions if read.nodes and not each.nodes]
+    if empty:
+        raise ConfigurationError(
+            f"{configuration}: partition {empty[0]} has no nodes; leave it out of the file"
+        )
     if not read.nodes:
         return Site(
             cluster=None,
@@ -406,8 +411,6 @@ def _accounting(
 
 
 def _partition(partition: SlurmPartition, number: int) -> Partition:
-    if not partition.nodes:
-        raise ConfigurationError(f"partition {partition.name} has no nodes; leave it out of the file")
     return Partition(
         number=number,
         name=partition.name,
