@@ -212,7 +212,7 @@ def note_end(a: Any, j: int, now: int, fate: int) -> None:
 
 
 @inline
-def kill(a: Any, j: int, requeue: int, now: int) -> bool:
+def note_kill(a: Any, j: int, requeue: int, now: int) -> bool:
     """Let a job that ran be killed; whether it waits again, else it is lost."""
     a.jobs[j]["killed"] += 1
     if requeue == REQUEUE_NEVER:
@@ -346,5 +346,5 @@ def end(bundle: Lifecycles, j: int, now: int, fate: int) -> None:
 
 @jit
 def take_back(bundle: Lifecycles, j: int, requeue: int, now: int) -> bool:
-    """`kill` for callers that are not compiled."""
-    return kill(by_reference(bundle), j, requeue, now)
+    """`note_kill` for callers that are not compiled."""
+    return note_kill(by_reference(bundle), j, requeue, now)

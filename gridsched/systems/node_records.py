@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 
 _KIBIBYTES = 1024
 
-TOO_LARGE = "larger than the nodes that it may use"
+TOO_LARGE = "no nodes that it may use can hold it"
 OVER_PARTITION = "over a limit of its partition"
 OVER_LIMIT = "over a limit of its group"
 

@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 _WHOLE = 1000
 _REJECTED = 1
 _DRAINED = 2
-_TOO_LARGE = "rejected: larger than the nodes that it may use"
+_TOO_LARGE = "rejected: no nodes that it may use can hold it"
 """The reason to reject jobs that would not fit on the nodes; other ones are limits."""
 
 

@@ -152,7 +152,7 @@ def test_nodes_of_a_file(accounts: Path, tmp_path: Path, printed: Callable[..., 
     assert " ".join(row(text, "partitions")).startswith("2 jobs of partitions that the file does not have")
     assert "limits" in row(text, "information used")
     # bob's jobs with GPUs may not use nodes that have any
-    assert row(text, "rejected: larger than the nodes that it may use") == ["easy", "2"]
+    assert row(text, "rejected: no nodes that it may use can hold it") == ["easy", "2"]
     assert "fewer than" not in text
 
 

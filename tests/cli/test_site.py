@@ -255,7 +255,7 @@ def test_jobs_that_ran_and_that_the_files_reject_are_said(site: Path, printed: C
     conf = site.parent / "files" / "slurm_conf"
     conf.write_text(CONF.replace("n[1-4]", "n[1-3]"), encoding="utf-8")
     text = printed("site", "check", site)
-    assert row(text, f"{why} larger than the nodes that it may use")[:2] == ["8", "33.3%"]
+    assert row(text, f"{why} no nodes that it may use can hold it")[:2] == ["8", "33.3%"]
 
 
 def test_limits_that_are_not_enforced_are_said(site: Path, printed: Callable[..., str]) -> None:

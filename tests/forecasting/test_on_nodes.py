@@ -146,7 +146,7 @@ def test_jobs_that_nodes_cannot_hold_are_counted() -> None:
         job_number=[2],
         left_out={
             "no run time": 2,
-            "larger than the nodes that it may use": 1,
+            "no nodes that it may use can hold it": 1,
             "over a limit of its partition": 1,
         },
     )

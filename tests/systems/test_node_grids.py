@@ -284,7 +284,7 @@ BY_HAND: dict[str, tuple[dict[str, Any], list[gs.Cluster], list[Any], dict[str, 
         {
             "jobs_rejected": 2,
             "rejected: over a limit of its group": 1,
-            "rejected: larger than the nodes that it may use": 1,
+            "rejected: no nodes that it may use can hold it": 1,
         },
     ),
     # Idle cores are those of nodes that are up
@@ -354,7 +354,7 @@ def test_what_is_never_up_again_starves(scheme: str) -> None:
         run = gs.simulate(jobs, platform, scheduler)
         gs.verify(run)
         assert [FATES[fate] for fate in run["fate"].values] == ["starved", "rejected"]
-        assert run.attrs["rejected: larger than the nodes that it may use"] == 1
+        assert run.attrs["rejected: no nodes that it may use can hold it"] == 1
 
 
 def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:

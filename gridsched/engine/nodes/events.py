@@ -84,7 +84,7 @@ def kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     job["killed"] += 1
     lose_progress(a, j, elapsed, options)
     if options.requests > 0:
-        job_lifecycle.kill(a.lifecycles, j // options.requests, options.requeue, now)
+        job_lifecycle.note_kill(a.lifecycles, j // options.requests, options.requeue, now)
     if options.requeue == REQUEUE_NEVER:
         return
     if options.requeue == REQUEUE_AT_END:

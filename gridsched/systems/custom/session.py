@@ -525,7 +525,7 @@ class Session:
             self.sim.reject(job)
             self._state[job], self._final[job] = _ENDED, "REJECTED"
         elif isinstance(decision, m.KillJobs):
-            self._kill(due, decision)
+            self._kill_jobs(due, decision)
         elif isinstance(decision, m.CallLater):
             self._call_later(due, decision)
         elif isinstance(decision, m.StopCall):
@@ -583,7 +583,7 @@ class Session:
                 return f"runs job {self._names[job]!r}"
         return "sleeps" if host in self._asleep else "is not available"
 
-    def _kill(self, due: _Due, decision: m.KillJobs) -> None:
+    def _kill_jobs(self, due: _Due, decision: m.KillJobs) -> None:
         """Kill jobs, and say so; what has ended before is left as it is."""
         progress: dict[str, float] = {}
         profiles: dict[str, str] = {}

@@ -15,6 +15,7 @@ from gridsched.platform import Cluster
 from gridsched.submission import Submission
 from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.systems.node_records import (
+    OVER_LIMIT,
     REASONS,
     column_of,
     constraint_numbers,
@@ -46,7 +47,8 @@ _KIBIBYTES = 1024
 
 
 WHY_REJECTED = (
-    *REASONS,
+    *REASONS[:-1],
+    f"{OVER_LIMIT}, association or QOS",
     "not admitted to its partition",
     "more licences than there are",
     "a component of the same heterogeneous job is rejected",

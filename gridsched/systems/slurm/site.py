@@ -242,11 +242,12 @@ def _partly(
 
 
 def _release(version: str | None) -> Version:
-    """The release that a text names; the base of the model without one."""
+    """The release of a version such as 23.11.4; the base of the model without one."""
     known = get_args(Version)
-    if version is not None and version not in known:
-        raise ConfigurationError(f"version is {version!r}; use one of {', '.join(known)}")
-    return cast(Version, version or known[0])
+    release = known[0] if version is None else ".".join(version.split(".")[:2])
+    if release not in known:
+        raise ConfigurationError(f"release of Slurm: found {version!r}; use one of {', '.join(known)}")
+    return cast(Version, release)
 
 
 def _read(

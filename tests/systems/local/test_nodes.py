@@ -107,7 +107,7 @@ FAILING = gs.Cluster(
     events=[NodeEvent(time=50, node="node0", kind="down"), NodeEvent(time=70, node="node0", kind="up")],
 )
 WINDOW = NodeEvent(time=0, node="node0", kind="maintenance", start=60, end=90)
-TOO_LARGE = "rejected: larger than the nodes that it may use"
+TOO_LARGE = "rejected: no nodes that it may use can hold it"
 
 BY_HAND: dict[str, tuple[dict[str, Any], gs.Cluster, str, dict[str, Any]]] = {
     # Memory of two nodes for the second, a GPU of each of two nodes for the fourth

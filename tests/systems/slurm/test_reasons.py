@@ -179,7 +179,7 @@ def test_others_have_no_reasons(scheduler: Any) -> None:
 
 def test_a_job_that_is_not_there() -> None:
     jobs = jobs_of(submit_time=[0, 1], run_time=[9, 9], requested_time=[9, 9], requested_processors=[4, 9])
-    for job, reason in ((2, "from index 0"), (1, "was rejected: larger than the nodes")):
+    for job, reason in ((2, "from index 0"), (1, "was rejected: no nodes that it may use")):
         with refused(reason):
             explain_in_queue(jobs, gs.Cluster(processors=4, processors_per_node=4), gs.Slurm(), job)
 
@@ -222,6 +222,6 @@ def test_a_rejected_job_has_the_reason_of_its_own() -> None:
     )
     partition = Partition(number=0, time_limit=50)
     cluster = gs.Cluster(processors=4, processors_per_node=4, partitions=[partition])
-    for job, reason in ((1, "larger than the nodes that it may use"), (2, "over a limit of its partition")):
+    for job, reason in ((1, "no nodes that it may use can hold it"), (2, "over a limit of its partition")):
         with refused(f"job {job + 1} was rejected: {reason}"):
             explain_in_queue(jobs, cluster, gs.Slurm(), job)

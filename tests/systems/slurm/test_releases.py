@@ -28,7 +28,7 @@ from tests.systems.slurm.test_requests import CONF, PARTS, Asks, simulated, star
             "multifactor",
             "SelectType=select/cons_tres, PriorityType=priority/multifactor",
         ),
-        ("26.05", "cons_tres", "multifactor", "the default since 23.11"),
+        ("26.05.1", "cons_tres", "multifactor", "the default since 23.11"),
     ],
 )
 def test_what_is_not_configured_is_the_default_of_the_release(
@@ -43,7 +43,9 @@ def test_what_is_not_configured_is_the_default_of_the_release(
 
 
 def test_other_releases_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"version is '21\.08'; use one of 22\.05, 23\.02"):
+    with pytest.raises(
+        ConfigurationError, match=r"release of Slurm: found '21\.08'; use one of 22\.05, 23\.02"
+    ):
         gs.read_slurm_site(written(tmp_path, "NodeName=n1 CPUs=4\n"), version="21.08")
 
 

@@ -162,8 +162,8 @@ def test_a_job_that_no_nodes_can_hold_is_rejected_with_a_reason() -> None:
     jobs = workload([(0, 10, 1000), (0, 10, 128), (0, 10, 1)], user=[0] * 3)
     run = simulate(jobs, cluster, "slurm")
     verify(run)
-    assert run.attrs["rejected: larger than the nodes that it may use"] == 1
-    assert run.attrs["rejected: over a limit of its group"] == 1
+    assert run.attrs["rejected: no nodes that it may use can hold it"] == 1
+    assert run.attrs["rejected: over a limit of its group, association or QOS"] == 1
 
 
 @pytest.mark.parametrize(

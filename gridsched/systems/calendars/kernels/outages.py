@@ -13,10 +13,10 @@ from gridsched.engine.jit import noinline
 from gridsched.engine.job_lifecycle import (
     REQUEUE_AT_PLACE,
     Fate,
-    kill,
     let_enter,
     let_give_up,
     next_of_lifecycles,
+    note_kill,
 )
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
@@ -61,7 +61,7 @@ def _take_off(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     t.counts[0]["ending"] = heap.without(t.events, t.counts[0]["ending"], j)
     t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
     requeue = o.capacities[k]["requeue"]
-    if not kill(o.lifecycles, j, requeue, now):
+    if not note_kill(o.lifecycles, j, requeue, now):
         plan["status"] = Status.GONE
         return
     plan["group"] = Group.KILLED if requeue == REQUEUE_AT_PLACE else Group.KILLED_LAST

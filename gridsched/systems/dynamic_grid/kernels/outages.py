@@ -50,7 +50,7 @@ def _take_off(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOpti
     else:
         break_off_spell(g, j, now, o)
     requeue = g.clusters[i]["requeue"]
-    if not job_lifecycle.kill(g.lifecycles, j, requeue, now):
+    if not job_lifecycle.note_kill(g.lifecycles, j, requeue, now):
         drop_all(g, j, now)
         finish(g, j, now, GONE)
     elif is_local:
