@@ -240,10 +240,12 @@ def observed(log: Path) -> dict[int, Observed]:
         elif "_attempt_backfill: beginning" in text:
             began[BACKFILL] = now
         elif found := _SUBMITTED.search(text):
-            jobs[int(found[1])] = Observed(submit=now)
+            job = jobs.setdefault(int(found[1]), Observed())
+            # the line is written after the job is in the queue: a pass may have started it already
+            job.submit = now if job.start < 0 else min(now, job.start - 1)
         elif found := _STARTED.search(text):
             by = MAIN if found[1] else BACKFILL
-            job = jobs[int(found[1] or found[3])]
+            job = jobs.setdefault(int(found[1] or found[3]), Observed())
             job.start, job.by, job.where = began[by], by, found[2] or found[4]
         elif found := _DONE.search(text):
             jobs[int(found[1])].done = now

@@ -20,6 +20,9 @@ LOG = """\
 [2026-01-05T08:00:04.000] sched/backfill: _attempt_backfill: beginning
 [2026-01-05T08:00:04.100] debug:  sched: Running job scheduler for full queue.
 [2026-01-05T08:00:04.200] sched/backfill: _start_job: Started JobId=2 in main on n03
+[2026-01-05T08:00:06.000] debug:  sched: Running job scheduler for default depth.
+[2026-01-05T08:00:06.050] sched: Allocate JobId=3 NodeList=n04 #CPUs=4 Partition=main
+[2026-01-05T08:00:06.100] _slurm_rpc_submit_batch_job: JobId=3 InitPrio=4294901757 usec=150000
 [2026-01-05T08:00:09.000] _job_complete: JobId=1 done
 [2026-01-05T08:00:09.100] debug2: node_did_resp n03
 [2026-01-05T08:00:09.200] debug2: node_did_resp n01
@@ -35,6 +38,7 @@ def test_instants_of_a_log(tmp_path: Path) -> None:
     assert [(job.submit - origin, job.start - origin, job.by, job.where) for job in jobs.values()] == [
         (1200, 3400, 0, "n[01-02]"),
         (3500, 4000, 1, "n03"),
+        (5999, 6000, 0, "n04"),
     ]
     assert (jobs[1].done - origin, jobs[2].done) == (9000, -1)
 
