@@ -47,8 +47,7 @@ _KIBIBYTES = 1024
 
 
 WHY_REJECTED = (
-    *REASONS[:-1],
-    f"{OVER_LIMIT}, association or QOS",
+    *(f"{why}, association or QOS" if why == OVER_LIMIT else why for why in REASONS),
     "not admitted to its partition",
     "more licences than there are",
     "a component of the same heterogeneous job is rejected",
