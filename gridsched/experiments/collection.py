@@ -300,19 +300,35 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
 
 
 def measures_table(study: xr.Dataset) -> pd.DataFrame:
-    """All measures of a study in one long table: scenario, scheduler ..., measure, unit, value, number."""
-    names = [str(name) for name in study.data_vars if set(map(str, study[name].dims)) <= set(AXES)]
-    whole = pd.concat(
-        [
-            measure_table(study, name).assign(measure=name, unit=measures()[name].unit)
-            for name in names
-            if name in measures()
-        ],
-        ignore_index=True,
-    )
-    last = ["measure", "unit", "value", "number"]
-    own = whole.columns.difference([*AXES, *last], sort=False)
-    return whole[[*(axis for axis in AXES if axis in whole), *own, *last]]
+    """All measures of a study in one table: a row a run, replicate and group, a column a measure.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        The dataset of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns for the axes, for the parameters of scenarios and schedulers, and for the measures, in the
+        units of their variables; NaN where a row has no value of a measure. Rows without any value are left
+        out. The weights of means over jobs are measures themselves, as a rule `jobs`.
+    """
+    names = [
+        name for name in map(str, study.data_vars) if name in measures() and set(study[name].dims) <= {*AXES}
+    ]
+    axes = [axis for axis in AXES if any(axis in study[name].dims for name in names)]
+    whole = study[names].broadcast_like(study[axes]).transpose(*axes)
+    # By the rows that there are: most combinations of labels are no run
+    rows = np.nonzero(np.logical_or.reduce([whole[name].notnull().values for name in names]))
+    place = dict(zip(axes, rows, strict=True))
+    labels = {axis: whole[axis].values[place[axis]] for axis in axes}
+    parameters = {
+        str(name): each.values[place[str(each.dims[0])]]
+        for name, each in study.coords.items()
+        if name not in AXES and each.dims and each.dims[0] in axes
+    }
+    return pd.DataFrame({**labels, **parameters, **{name: whole[name].values[rows] for name in names}})
 
 
 def collected(

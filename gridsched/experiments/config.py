@@ -50,7 +50,7 @@ RESERVED = (
 """Names in the folder of results that are taken, so that no study can have them."""
 
 
-TABLES = (StudyTable("measures", "gridsched.experiments.collection:measures_table", "measures"),)
+TABLES = (StudyTable("measures", "gridsched.experiments.collection:measures_table"),)
 """Tables of every study that has the table of measures."""
 
 VARYING: tuple[str, ...] = ("resampling", "shaking", "feedback")

@@ -230,12 +230,12 @@ class StudyTable:
     function : str
         Place of the function that makes it of the dataset, module:name.
     kind : str
-        Name of its caption.
+        Name of its caption in the report of Snakemake; none for a table that is too long for it.
     """
 
     name: str
     function: str
-    kind: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

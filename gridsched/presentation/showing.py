@@ -61,9 +61,8 @@ def show(
         with atomic_write(finding_file(figures_in, figure["name"])) as path:
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         print(figure["name"], flush=True)
-    whole = results.read(dataset)
     for name, place in tables.items():
-        files.write_table(function_at(place)(whole), Path(tables_in) / f"{name}.csv")
+        files.write_table(function_at(place)(files.shared(dataset)), Path(tables_in) / f"{name}.csv")
     files.write_table(pd.DataFrame(runs), runs_in)
 
 

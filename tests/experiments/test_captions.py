@@ -24,7 +24,7 @@ def as_html(captions: Captions, name: str) -> str:
 
 
 def test_findings_stand_in_captions_as_they_are_written(tmp_path: Path) -> None:
-    kinds = {"gantt-1": "figure", "measures": "measures"}
+    kinds = {"gantt-1": "figure", "readings": "readings"}
     captions = Captions(
         kinds, str(tmp_path), {"gantt-1": {"title": "Jobs", "caption": "Every job as a box."}}
     )
@@ -34,7 +34,7 @@ def test_findings_stand_in_captions_as_they_are_written(tmp_path: Path) -> None:
     assert "The best is &lt;b&gt;*s-i*&lt;/b&gt; | `x`_ \\ 3." in shown
     assert shown.index("The best") < shown.index("Every job as a box")
     assert "system-message" not in shown
-    assert caption("measures")["title"] in as_html(captions, "measures")
+    assert caption("readings")["title"] in as_html(captions, "readings")
 
 
 def test_sentences_of_a_finding_are_joined(tmp_path: Path) -> None:

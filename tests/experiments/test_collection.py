@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -73,9 +74,20 @@ def test_a_long_table_has_the_weights_of_means_over_jobs() -> None:
     whole["wait_time_mean"] = whole["jobs"] / 10
     assert_fields(measure_table(whole, "wait_time_mean", group=ALL), number=[5, 10, 5], value=[0.5, 1.0, 0.5])
     assert measure_table(whole, "utilisation", group="cluster a")["number"].tolist() == [1, 1, 1]
+
+
+def test_the_table_of_measures_has_a_row_a_run_and_group() -> None:
+    labels = {"scenario": ["s"], "scheduler": ["one", "two"], "estimates": ["requested"]}
+    whole = table_of_runs(runs(), labels)
+    whole["wait_time_mean"] = whole["jobs"] / 10
+    keys = ["scenario", "scheduler", "estimates", "replicate", "group"]
     every = measures_table(whole)
-    assert set(every["measure"]) == {"jobs", "utilisation", "wait_time_mean"}
-    assert len(every[every["measure"] == "jobs"]) == int(whole["jobs"].notnull().sum())
+    assert not every.duplicated(keys).any()
+    every = every.set_index([*keys, "k", "metric", "load"])
+    for name in ("jobs", "utilisation", "wait_time_mean"):
+        long = measure_table(whole, name).set_index(every.index.names)["value"]
+        pd.testing.assert_series_equal(every[name].dropna(), long, check_names=False)
+    assert every.notna().any(axis="columns").all()
 
 
 def test_measures_are_declared_once_with_words_and_units() -> None:

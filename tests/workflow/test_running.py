@@ -58,6 +58,7 @@ def test_report_of_snakemake_is_one_file(finished: Workspace) -> None:
     finished.run("--report", str(target))
     page = target.read_text(encoding="utf-8")
     assert "ranking" in page
+    assert "measures.csv" not in page
 
     class Loads(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

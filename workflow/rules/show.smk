@@ -1,6 +1,6 @@
 # What people look at: figures (SVG for the report, PNG for slides, CSV with the numbers drawn, TXT with what they show)
 # and tables of a study; claims of the papers, set against what the studies measured; one self-contained page.
-# `snakemake --report` carries the same figures.
+# `snakemake --report` carries the same figures and tables, but for the measures, which may have 500,000 rows.
 
 
 rule draw:
@@ -20,7 +20,7 @@ rule draw:
         ),
         tables=report(
             directory(f"{RESULTS}/{{study}}/tables"),
-            patterns=["{name}.csv"],
+            patterns=["{name,(?!measures[.]).+}.csv"],
             caption="../../reports/caption.rst",
             category="{study}",
             subcategory="Numbers",
@@ -33,7 +33,7 @@ rule draw:
     conda:
         "../envs/gridsched.yaml"
     resources:
-        mem_mb=1500,
+        mem_mb=2500,
         runtime=30,
     params:
         figures=drawn,
