@@ -184,7 +184,8 @@ def _groups(file: str) -> str:
     known = read_groups(file)
     users = len(frozenset().union(*known.members.values()))
     primary = "" if known.has_primary else "; no primary groups (getent passwd)"
-    return f"{len(known.members):,} groups with {users:,} users{primary}"
+    groups = "1 group" if len(known.members) == 1 else f"{len(known.members):,} groups"
+    return f"{groups} with {users:,} user{'s' * (users != 1)}{primary}"
 
 
 # --- what that touches ----------------------------------------------------------------------------

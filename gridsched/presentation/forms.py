@@ -36,6 +36,12 @@ MOST_BANDS = 6
 _FEW_VALUES = 6
 """Values of a parameter that have a tick each."""
 
+_LONG = 36
+"""Characters of an axis label that is broken into lines: panels beside long names are narrow."""
+
+_NEAR = 0.12
+"""Share of the width of a panel in which there is room for one tick."""
+
 _COLUMNS = 2
 _ROW = 0.23
 _FAR = 30.0
@@ -116,15 +122,20 @@ def _axis_label(measure: str, column: str, specification: Specification, attribu
         "scheduler": style.plain(attributes.get("reference", ""), 20),
         "estimates": style.plain(attributes.get("first_estimates", ""), 20),
     }.get(specification.reference, "the baseline")
-    return f"{known.words}, {'relative to' if column == 'ratio' else 'difference from'} {to}"
+    words = f"{known.words}, {'relative to' if column == 'ratio' else 'difference from'} {to}"
+    return words if len(words) <= _LONG else words.replace(", ", ",\n", 1)
 
 
-def _set_values(axis: Any, values: Any, measure: str, column: str, *, ticks: int = 5) -> tuple[float, float]:
+def _set_values(
+    axis: Any, values: Any, measure: str, column: str, *, ticks: int = 5, whole: Any = ()
+) -> tuple[float, float]:
+    """Scale an axis to values; ratios that are too far from 1 are left out, unless they are in `whole`."""
     known = known_measure(measure)
     data = np.asarray(values, np.float64)
     data = data[np.isfinite(data)]
     if column == "ratio":
-        return style.set_axis(axis, np.append(np.clip(data, 1 / _FAR, _FAR), 1.0), "1", log=True, ticks=ticks)
+        data = np.concatenate([np.clip(data, 1 / _FAR, _FAR), [1.0], np.asarray(whole)[np.isfinite(whole)]])
+        return style.set_axis(axis, data, "1", log=True, ticks=ticks)
     unit: style.Unit = "s" if known.unit == "s" else "1"
     # what stays below 1, as a correlation, is as readable near 0
     large = column == "value" and not known.share and data.max(initial=0.0) > 1
@@ -157,7 +168,7 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
     height = max(len(rows), 3) * (_ROW + 0.07 * (len(lanes) - 1)) + 0.75
     figure, panels = _panels(numbers, specification, height, share_rows=True)
     colors = looks(lanes, {})
-    offsets = np.linspace(-0.28, 0.28, len(lanes)) if several else [0.0]
+    apart = 1 / (len(lanes) + 0.6)  # dots of a row are closer to each other than to those of the next one
     for axes, own, measure in panels:
         column, low, high = _columns_of(specification, own)
         marked = specification.lines.get(measure, ())
@@ -166,10 +177,14 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
         values = np.append(whole[[column, low, high]], marked)
         limits = _set_values(axes.xaxis, values, measure, column, ticks=4)
         neutral = {"ratio": [1.0], "difference": [0.0]}.get(column, [])
-        for record in own.to_dict("records"):
-            lane = lanes.index(record[specification.lanes]) if several else 0
-            y = rows.index(record[specification.hue]) + offsets[lane]
-            _interval(axes, record, (column, low, high), y, colors[lanes[lane]], limits)
+        for band in range(1, len(rows) if several else 0, 2):  # tells rows apart
+            axes.axhspan(band - 0.5, band + 0.5, color=style.PALE, alpha=0.4, zorder=0.1, linewidth=0)
+        for label, row in own[own[column].notna()].groupby(specification.hue, sort=False):
+            # around the middle of the row, whichever lanes it has
+            ordered = sorted(row.to_dict("records"), key=lambda each: lanes.index(_lane(each, specification)))
+            for place, record in enumerate(ordered):
+                y = rows.index(label) + apart * (place - (len(ordered) - 1) / 2)
+                _interval(axes, record, (column, low, high), y, colors[_lane(record, specification)], limits)
         for value in (*marked, *neutral):
             axes.axvline(value, color=style.FAINT, linewidth=0.9, zorder=0.5)
         axes.set_yticks(range(len(rows)), [style.plain(each, 34) for each in rows])
@@ -184,6 +199,10 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
         dots.append((Line2D([], [], color=style.INK, linewidth=1.4), "95 % interval"))
     style.entries_below(figure, dots)
     return figure
+
+
+def _lane(record: Mapping[Any, Any], specification: Specification) -> Any:
+    return record.get(specification.lanes, "")
 
 
 def _dot(look: style.SchemeStyle, face: str | None = None) -> Line2D:
@@ -208,14 +227,14 @@ def _interval(
     edge = float(np.clip(value, *limits))
     if value != edge:
         side = "left" if value < edge else "right"
-        axes.annotate(style.number(value), (edge, y), va="center", ha=side)
+        axes.annotate(style.number(value), (edge, y), va="center", ha=side, color=look.color, fontsize=8.5)
         return
     if np.isfinite(low) and np.isfinite(high) and high > low:
         ends = np.clip([low, high], *limits)
         axes.plot(ends, [y, y], color=look.color, linewidth=1.4, solid_capstyle="butt")
     significant = record.get("significant", 0) != 0 or columns[0] == "value"
     face = look.color if significant else "white"
-    axes.plot([value], [y], look.marker, color=look.color, markerfacecolor=face, markersize=5)
+    axes.plot([value], [y], look.marker, color=look.color, markerfacecolor=face, markersize=5, clip_on=False)
 
 
 # --- response to a parameter ----------------------------------------------------------------------
@@ -231,8 +250,12 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
         values = own[x].astype(float)
         style.set_axis(axes.xaxis, values, "1", log=style.needs_log(values, 30), ticks=6)
         if values.nunique() <= _FEW_VALUES and x not in numbers["measure"].values:
-            axes.set_xticks(sorted(values.unique()), [style.number(each) for each in sorted(values.unique())])
-        _set_values(axes.yaxis, own[[column, low, high]], measure, column)
+            ticks = _legible(axes, sorted(values.unique()))
+            axes.set_xticks(ticks, [style.number(each) for each in ticks])
+        # a line goes on to its last value
+        _set_values(
+            axes.yaxis, own[[column, low, high]], measure, column, whole=own[column].to_numpy(np.float64)
+        )
         for label, part in own.groupby(specification.hue, sort=False):
             ordered = part.sort_values(x)
             places, bounds = ordered[x].astype(float), (ordered[low], ordered[high])
@@ -249,6 +272,19 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
         words = _axis_label(measure, column, specification, attributes).replace(", ", ",\n", 1)
         axes.set_ylabel(words, fontsize=8.5)
     return figure
+
+
+def _legible(axes: Axes, values: Sequence[float]) -> list[float]:
+    """Those of some values in order at which ticks do not overlap."""
+    to_share = axes.get_xaxis_transform().transform
+    across = axes.transAxes.transform([(0, 0), (1, 0)])[:, 0]
+    found: list[float] = []
+    for value in values:
+        if not found or to_share((value, 0))[0] - to_share((found[-1], 0))[0] > _NEAR * (
+            across[1] - across[0]
+        ):
+            found.append(value)
+    return found
 
 
 # --- distributions and time series ----------------------------------------------------------------

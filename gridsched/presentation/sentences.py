@@ -39,7 +39,7 @@ def first_measure(numbers: pd.DataFrame) -> tuple[pd.DataFrame, Measure]:
 
 def known_measure(name: str) -> Measure:
     """The measure of a name; one without better direction for a variable that is none."""
-    return measures().get(name) or Measure(name, name.replace("_", " "))
+    return measures().get(name) or Measure(name, name.removesuffix("_series").replace("_", " "))
 
 
 def value_text(value: float, unit: str = "1", *, share: bool = False) -> str:

@@ -13,7 +13,7 @@ from gridsched.presentation.numbers import units_word
 from gridsched.presentation.sentences import capital, estimate_text, first_measure, known_measure, name
 
 MOST_SCENARIOS = 3
-"""Scenarios with columns of their own in a ranking table."""
+"""Scenarios with columns of their own in a ranking table; two where they have a comparison each."""
 
 MOST_ROWS = 40
 """Rows of the table that stands for a figure on a narrow page."""
@@ -97,8 +97,9 @@ def ranking_table(
         )
     noted = any(knows.values())
     header, rows = ["scheduler"], []
-    more = len(scenarios) - MOST_SCENARIOS
-    scenarios = scenarios[:MOST_SCENARIOS]
+    shown = MOST_SCENARIOS - compared
+    more = len(scenarios) - shown
+    scenarios = scenarios[:shown]
     for scenario in scenarios:
         place = f", {scenario}" if len(scenarios) > 1 else ""
         header += [f"{known.words}{place}", *([f"relative to {reference}{place}"] if compared else [])]
@@ -110,7 +111,7 @@ def ranking_table(
             number = f"{int(row['number']):,}" if row else number
             cells += [value(label, scenario), *([relative(label, scenario)] if compared else [])]
         rows.append([*cells, number, *([knows.get(label, "")] if noted else [])])
-    further = f"; {more} more scenarios in the numbers" if more > 0 else ""
+    further = f"; {more} more scenario{'s' * (more > 1)} in the numbers" if more > 0 else ""
     marked = labels.index(reference) if reference in labels else -1
     return PageTable(f"{capital(known.words)} by scheduler{further}", header, rows, marked)
 

@@ -193,7 +193,7 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         "sshare": ["usage", "of", "1"],
         "squeue": ["1", "lines", "of", "running"],
         "sdiag": ["120", "backfill", "passes", "0.002", "s"],
-        "groups": ["1", "groups", "with", "2", "users;"],
+        "groups": ["1", "group", "with", "2", "users;"],
         "licence matlab:1 that slurm.conf does not have": ["6", "25.0%"],
         "tasks per node": ["6", "25.0%"],
         "features (--constraint) without the column Constraints": ["6", "25.0%"],
