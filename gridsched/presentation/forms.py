@@ -44,6 +44,11 @@ _NEAR = 0.12
 
 _COLUMNS = 2
 _ROW = 0.23
+"""Height of a row [in]."""
+
+_REST = 0.75
+"""Height of a panel beside its rows [in]."""
+
 _FAR = 30.0
 """A ratio further from 1 than this factor stands at the edge, with its number."""
 
@@ -60,24 +65,30 @@ def _panels(
     specification: Specification,
     height: float,
     *,
-    share_rows: bool = False,
+    row: float = 0.0,
     most: int = MOST_PANELS,
-) -> tuple[Figure, list[tuple[Axes, pd.DataFrame, str]]]:
-    """A panel for each label of the facets and each measure, with its rows and its measure."""
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame, str, list[Any]]]]:
+    """A panel for each label of the facets and each measure, with its numbers, its measure and its rows.
+
+    Panels beside each other share the rows in which one of them has a value; `row` is the height of one,
+    `height` that of the rest of a panel.
+    """
     facets = _labels(numbers, specification.facets)
     places = list(product(facets, _labels(numbers, "measure")))
     shown = places[:most]
     columns = min(_COLUMNS, len(shown))
-    lines = -(-len(shown) // columns)
-    figure = style.new_figure(lines * height + 0.5)
-    grid = figure.subplots(lines, columns, squeeze=False, sharey=share_rows)
+    parts = [_part(numbers, specification, *place) for place in shown]
+    rows = [_rows(numbers, specification, parts[i : i + columns]) for i in range(0, len(parts), columns)]
+    heights = [height + row * max(len(each), 3) for each in rows]
+    figure = style.new_figure(sum(heights) + 0.5)
+    grid = figure.subplots(
+        len(rows), columns, squeeze=False, sharey="row" if row else False, height_ratios=heights
+    )
     found = []
-    for axes, (facet, name) in zip(grid.flat, shown, strict=False):
-        own = numbers[numbers["measure"] == name]
-        own = own[own[specification.facets] == facet] if specification.facets in own else own
+    for place, (axes, own, (facet, name)) in enumerate(zip(grid.flat, parts, shown, strict=False)):
         # what is measured stands at the axis
         axes.set_title(style.plain(facet if len(facets) > 1 else known_measure(name).words, 40))
-        found.append((axes, own, name))
+        found.append((axes, own, name, rows[place // columns]))
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     left = len(places) - len(shown)
@@ -85,6 +96,21 @@ def _panels(
         more = f"{left} more panel{'s are' if left > 1 else ' is'} in the numbers"
         figure.suptitle(more, x=0.99, ha="right", fontsize=8.5, color=style.FAINT)
     return figure, found
+
+
+def _part(numbers: pd.DataFrame, specification: Specification, facet: Any, measure: str) -> pd.DataFrame:
+    """The numbers of a panel."""
+    own = numbers[numbers["measure"] == measure]
+    return own[own[specification.facets] == facet] if specification.facets in own else own
+
+
+def _rows(numbers: pd.DataFrame, specification: Specification, beside: Sequence[pd.DataFrame]) -> list[Any]:
+    """Labels of the rows of panels beside each other."""
+    known: set[Any] = set()
+    for own in beside:
+        if specification.hue in own:
+            known.update(own[own[_columns_of(specification, own)[0]].notna()][specification.hue])
+    return [label for label in _labels(numbers, specification.hue) if label in known]
 
 
 def _line_panels(
@@ -103,7 +129,7 @@ def _line_panels(
     style.entries_below(
         figure, [(Line2D([], [], **look), str(label)) for label, look in lines.items()], columns=4
     )
-    return figure, panels, lines
+    return figure, [panel[:3] for panel in panels], lines
 
 
 def _columns_of(specification: Specification, numbers: pd.DataFrame) -> tuple[str, str, str]:
@@ -162,14 +188,12 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
 
     And the line of the reference; filled where the difference is significant.
     """
-    rows = _labels(numbers, specification.hue)
     lanes = _labels(numbers, specification.lanes)
     several = len(lanes) > 1
-    height = max(len(rows), 3) * (_ROW + 0.07 * (len(lanes) - 1)) + 0.75
-    figure, panels = _panels(numbers, specification, height, share_rows=True)
+    figure, panels = _panels(numbers, specification, _REST, row=_ROW + 0.07 * (len(lanes) - 1))
     colors = looks(lanes, {})
     apart = 1 / (len(lanes) + 0.6)  # dots of a row are closer to each other than to those of the next one
-    for axes, own, measure in panels:
+    for axes, own, measure, rows in panels:
         column, low, high = _columns_of(specification, own)
         marked = specification.lines.get(measure, ())
         # shares are compared from panel to panel
@@ -188,7 +212,7 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
         for value in (*marked, *neutral):
             axes.axvline(value, color=style.FAINT, linewidth=0.9, zorder=0.5)
         axes.set_yticks(range(len(rows)), [style.plain(each, 34) for each in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(_axis_label(measure, column, specification, attributes))
     dots = [(_dot(colors[each]), str(each)) for each in lanes if several]
@@ -330,14 +354,14 @@ def series(numbers: pd.DataFrame, specification: Specification, attributes: Attr
 
 def composition(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
     """Stacked bars, a row each, of the parts that `lanes` names, which may be measures."""
-    rows, parts = _labels(numbers, specification.hue), _labels(numbers, specification.lanes)
+    parts = _labels(numbers, specification.lanes)
     by_measure = specification.lanes == "measure"
     named = numbers.assign(part=numbers[specification.lanes])
     if by_measure:
         named["measure"] = numbers["measure"].iloc[0]
-    figure, panels = _panels(named, specification, max(len(rows), 3) * _ROW + 0.75, share_rows=True)
+    figure, panels = _panels(named, specification, _REST, row=_ROW)
     styles = looks(parts, {})
-    for axes, own, measure in panels:
+    for axes, own, measure, rows in panels:
         begin = np.zeros(len(rows))
         for part in parts:
             table = own[own["part"] == part].set_index(specification.hue)["value"]
@@ -348,7 +372,7 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
         if (begin == begin.round()).all():
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         unit = known_measure(measure).unit
         words = f"sum [{unit}]" if by_measure else _axis_label(measure, "value", specification, attributes)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.text import Text
 
 from gridsched import presentation
@@ -88,6 +89,42 @@ def test_nothing_to_draw_is_said() -> None:
     empty = numbers("ranking").assign(value=np.nan)
     figure, _ = presentation.draw(SPECIFICATIONS["ranking"], empty)
     assert any("no values" in text.get_text() for text in figure.findobj(Text))
+
+
+def test_panels_have_the_rows_of_their_own_values() -> None:
+    ranked = numbers("ranking")
+    third = ranked[ranked["scenario"] == "light"].assign(scenario="idle")
+    absent = (third["scheduler"] == "fcfs") | (third["estimates"] != "actual")
+    columns = ["value", "low", "high", "ratio", "ratio_low", "ratio_high"]
+    third[columns] = third[columns].mask(absent)
+    figure, _ = presentation.draw(
+        SPECIFICATIONS["ranking"], pd.concat([ranked, third]), {"reference": "easy"}
+    )
+    rows = {
+        axes.get_title(loc="left"): [label.get_text() for label in axes.get_yticklabels()]
+        for axes in figure.axes
+    }
+    assert_fields(rows, heavy=["easy", "fcfs", "sjbf"], idle=["easy", "sjbf"])
+    idle = next(axes for axes in figure.axes if axes.get_title(loc="left") == "idle")
+    assert sorted(_dots(idle)) == [0, 1]
+    light = next(axes for axes in figure.axes if axes.get_title(loc="left") == "light")
+    of_rows = np.sort(_dots(light)).reshape(3, 3)
+    assert of_rows.mean(axis=1) == pytest.approx([0, 1, 2])
+    assert np.diff(of_rows, axis=1).max() < np.diff(of_rows.ravel()).max()
+
+
+def _dots(axes: Axes) -> list[float]:
+    """Heights of the dots of a ranking."""
+    return [
+        float(np.asarray(line.get_ydata())[0]) for line in axes.lines if line.get_marker() in ("o", "s", "^")
+    ]
+
+
+def test_lines_are_drawn_to_their_last_value() -> None:
+    falling = numbers("response")
+    falling["ratio"] = 1000.0 ** -falling["x"]
+    figure, _ = presentation.draw(SPECIFICATIONS["response"], falling, {"reference": "easy"})
+    assert figure.axes[0].get_ylim()[0] < falling["ratio"].min()
 
 
 def test_a_scheduler_has_one_colour_in_all_figures() -> None:
