@@ -129,7 +129,9 @@ def listed(labels: Iterable[object], most: int = MOST_NAMES) -> str:
 
 
 def joined(parts: Sequence[str], word: str = "and") -> str:
-    """Parts of a sentence as a list in words, whole."""
+    """Parts of a sentence as a list in words, whole; with semicolons where parts have commas themselves."""
+    if len(parts) > 2 and any(", " in part for part in parts):
+        return f"{'; '.join(parts[:-1])}; {word} {parts[-1]}"
     return f" {word} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 

@@ -176,6 +176,7 @@ def test_an_estimate_has_one_unit(row: dict[str, float], unit: str, text: str) -
 
 def test_lists_and_intervals() -> None:
     assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a, 1", "b", "c"]) == "a, 1; b; and c"
     assert listed(list("abcdefgh"), 3) == "a, b, c and 5 more"
     assert interval_text(0.1, 0.25, share=True) == "[10, 25] %"
     assert interval_text(np.nan, 1) == ""

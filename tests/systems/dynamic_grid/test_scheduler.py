@@ -110,6 +110,11 @@ WORKED: dict[str, tuple[Case, dict[Any, Any]]] = {
         grid([job(0, 30, 4, 0, estimate=5), job(0, 5, 4, 0)], [4, 4], delta_t=6),
         {"headed": [-1, 0], "sent": [-1, 5]},
     ),
+    # The local job's home is not the cluster at which the end of the grid job's run is noticed to be later
+    "waiting ends when a job of several clusters is expected to last too long": (
+        grid([job(0, 3, 9, estimate=1), job(1, 1, 1, 1)], [1, 8], [(0, 1)], delta_t=1),
+        {"times": [(0, 4), (2, 3)], "suspensions": [1, 0]},
+    ),
     # With the slow cluster the first job would outlast the second lease; the next job takes that cluster
     "job has its turn when a slow cluster is taken": (
         grid(

@@ -284,8 +284,6 @@ def take(g: DynamicGridArrays, row: int, place: int) -> int:
     line.leave(queue, place)
     g.queued[row] -= 1
     line.tidy(queue, g.queued[row])
-    if row == IN_PROGRESS:
-        g.clock[0]["retest"] = 1
     return j
 
 
