@@ -181,15 +181,16 @@ def test_intervals_of_means_and_ratios_by_the_jackknife() -> None:
 
 def test_intervals_of_differences_by_all_directions() -> None:
     """Both logarithms lie in an ellipse; the bounds are the extremes of the difference on its edge."""
-    for seed in range(5):
-        left, right = draws(seed + 30, 10) * (seed + 1), draws(seed + 40, 10)
+    for seed in range(10):
+        power = 1 + seed // 5  # units that scatter little, and much
+        left, right = draws(seed + 30, 10) ** power * (seed + 1), draws(seed + 40, 10) ** power
         spread = np.linalg.cholesky(np.cov([pseudo_values(left), pseudo_values(right)]) / 10)
-        angle = np.linspace(0, 2 * np.pi, 100_001)
+        angle = np.linspace(0, 2 * np.pi, 1_000_001)
         off = reach_of(10) * spread @ [np.cos(angle), np.sin(angle)]
         first, second = np.exp(off) * [[left.mean()], [right.mean()]]
         found = inference.difference(left, right)
         wanted = [(first - second).min(), (first - second).max()]
-        assert [found.low, found.high] == pytest.approx(wanted, rel=1e-7)
+        assert [found.low, found.high] == pytest.approx(wanted, rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -302,6 +303,16 @@ def test_a_table_is_compared_within_each_scenario() -> None:
     assert found["reason"].tolist() == ["", "", ""]
     alone = inference.ratio(draws(1, 6) * 3 + draws(2, 6) / 10, draws(1, 6))
     assert found["ratio_low"][1] == pytest.approx(alone.low)
+
+
+@pytest.mark.parametrize(("weighted", "serial"), [(True, False), (False, True)])
+def test_units_of_a_table_count_by_their_numbers(weighted: bool, serial: bool) -> None:
+    values, numbers = draws(5, 60), np.arange(1.0, 61.0)
+    rows = {"scheduler": "easy", "replicate": range(60), "value": values, "number": numbers}
+    found = inference.summary(pd.DataFrame(rows), ["scheduler"], weighted=weighted, serial=serial)
+    assert found["value"].tolist() == [pytest.approx(np.average(values, weights=numbers))]
+    plain = inference.summary(pd.DataFrame(rows), ["scheduler"])
+    assert plain["value"].tolist() == [pytest.approx(values.mean())]
 
 
 def test_a_table_does_not_depend_on_the_order_of_its_rows() -> None:

@@ -45,7 +45,7 @@ def crowd(
 def some_jobs(rng: np.random.Generator, jobs: int, *, gpus: bool = True, **columns: Any) -> gs.Workload:
     """Jobs with memory, some of which want whole GPUs, and some a part of one."""
     run = rng.integers(0, 60, jobs)
-    share = rng.choice([-1, -1, -1, 300, 600] if gpus else [-1], jobs)
+    share = rng.choice([-1, -1, -1, 1, 300, 600] if gpus else [-1], jobs)
     return gs.Workload(
         name="drawn",
         submit_time=np.sort(rng.integers(0, 8 * jobs, jobs)),
