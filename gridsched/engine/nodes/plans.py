@@ -148,7 +148,7 @@ def earliest(a: NodeArrays, j: int, now: int, latest: int) -> int:
     for choice in range(job["choices"]):
         start = _earliest_of(a, j, now, min(latest, first - 1), choice)
         tried = choice
-        if start < FOREVER:
+        if start < first:  # what fits now starts now, whatever the latest start
             first, chosen = start, choice
     if first < FOREVER and chosen != tried:
         _earliest_of(a, j, now, first, chosen)

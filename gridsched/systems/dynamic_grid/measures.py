@@ -195,7 +195,7 @@ def _of_run(run: xr.Dataset, values: Mapping[str, Any]) -> dict[str, float]:
         "yield_wait_limit": limit,
         "yield_wait_share": longest["yield_wait_max"] / limit,
         "leave_time_share": longest["leave_time_max"] / limit,
-        "yield_wait_of_response": wait / response.mean() if len(response) else np.nan,
+        "yield_wait_of_response": wait / response.mean() if response.sum() > 0 else np.nan,
         "jobs_unfinished": float((~ended).sum()),
         "cliques": float(run.attrs["cliques"]),
         "cliques_cut_off": float(run.attrs["cliques_cut_off"]),

@@ -316,7 +316,8 @@ class Controller:
             used=np.zeros((len(limits), len(kernels.AMOUNTS)), np.int64),
             held=np.zeros((int(has_held.sum()), nodes), np.int64),
             order=order,
-            lines=np.zeros(nodes, np.int64) if machine.lines is None else machine.lines.astype(np.int64),
+            # numbered from 0 on without gaps, since kernels count by them
+            lines=np.unique(lines[1], return_inverse=True)[1].reshape(-1),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),

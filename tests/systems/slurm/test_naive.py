@@ -54,7 +54,7 @@ def draw(
     kinds = [naive.Node(number(2, 6), number(2, 8), number(0, 3)) for _ in range(count)]
     nodes = [kinds[0]] * count if alike else kinds
     if rng.random() < 0.4:
-        nodes = [node._replace(weight=number(1, 2), line=number(0, 2)) for node in nodes]
+        nodes = [node._replace(weight=number(1, 2), line=1000 * number(0, 2)) for node in nodes]
     featured = [some_of(rng, count, part) for part in (1.0, 0.6, 0.6)] if rng.random() < 0.4 else []
     choices = {}
     if featured and rng.random() < 0.6:
