@@ -382,10 +382,12 @@ def first_start(
                 begin, best = start_there, k
                 for i in range(wanted):
                     r.best[i] = r.chosen[i]
-    if best != last and begin < FOREVER:
+    if best < first + choices - 1 and begin < FOREVER:
+        # others were looked at since
         t.jobs[j]["kind"] = best
         usable_at(t, s, r, j, moment, horizon, idle)
-        who_gives_way.earliest(t, r, b, p, j, now, only_now, horizon)
+        if best != last:
+            who_gives_way.earliest(t, r, b, p, j, now, only_now, horizon)
         for i in range(wanted):
             r.chosen[i] = r.best[i]  # marks that were left since may have changed them
     t.jobs[j]["kind"] = kind
