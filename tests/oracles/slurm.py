@@ -1300,7 +1300,7 @@ class Controller:
             if (
                 cluster.tests
                 and self.tests_made >= cluster.tests
-                and not self.is_further(row, of_array, moved)
+                and not self.is_further(row, of_array, moved, rejected)
             ):
                 return
             if self.most > 0 and self.tests_made - self.before >= self.most:
@@ -1319,7 +1319,7 @@ class Controller:
                 self.learn(row, now + YEAR)
                 if self.floor(job.hetjob, j) > now + cluster.window:
                     continue
-            further = self.is_further(row, of_array, moved)
+            further = self.is_further(row, of_array, moved, rejected)
             over = self.tasks(j, now) >= self.most_tasks(j) if further else self.over_count(j, now)
             if job.barred == "quality" or over:
                 continue
@@ -1369,11 +1369,18 @@ class Controller:
                 if cluster.since("23.02") and cluster.tests and self.tests_made >= cluster.tests:
                     return
 
-    def is_further(self, row: int, of_array: dict[tuple[int, int], int], moved: dict[int, int]) -> bool:
+    def is_further(
+        self,
+        row: int,
+        of_array: dict[tuple[int, int], int],
+        moved: dict[int, int],
+        rejected: set[tuple[int, int]],
+    ) -> bool:
         """Whether a task is tried behind another one of its array that has started or got a plan."""
         j, p = self.rows[row]
         array = self.jobs[j].array
-        return array >= 0 and (of_array.get((array, p), 0) > 0 or array in moved)
+        planned = of_array.get((array, p), 0) > 0 and (array, p) not in rejected
+        return array >= 0 and (planned or array in moved)
 
     def keep_running(
         self, j: int, now: int, stretches: list[tuple[int, int, set[int]]]

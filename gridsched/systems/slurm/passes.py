@@ -620,14 +620,17 @@ def backfill_pass(
     partitions = t.reach.shape[0]
     count, before = 0, s.count[TRIES]
     cut, whole_limit = -1, 0  # an array of which the tasks have their shortest limit, and the other one
-    for k in range(s.count[NEXT], waiting):
+    first = s.count[NEXT]
+    for k in range(first, waiting):
         j = queue[k]
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
         tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
         # of an array one task is seen to be within limits of numbers of jobs (`next_task`)
         moved = tasks >= 0 and r.moved[0, array] == r.passes[0]
-        is_further = moved or (tasks >= 0 and tested(r, tasks) > 0)
-        if b.most_tests and s.count[TRIES] >= b.most_tests and not is_further:
+        is_further = moved or (tasks >= 0 and 0 < tested(r, tasks) < REJECTED)
+        # whether there are enough tests was asked before an interruption, not after it (_attempt_backfill)
+        goes_on = k == first and first > 0
+        if b.most_tests and s.count[TRIES] >= b.most_tests and not is_further and not goes_on:
             break
         if most and s.count[TRIES] - before >= most:
             s.count[NEXT] = k
