@@ -206,6 +206,16 @@ def test_dependence_of_blocks_as_by_hand(points: list[float], correlation: float
     assert found == pytest.approx((1 + correlation) / (1 - correlation))
 
 
+@pytest.mark.parametrize(("fine", "growth"), [(0.5, 1.0), (1.0, 1.0), (3.0, 1 + serial.SHORTAGE * 2 / 20)])
+def test_few_blocks_that_depend_on_each_other_widen_the_interval(fine: float, growth: float) -> None:
+    points = np.tile([1.0, -1.0], 8)
+    of_points = serial.corrected(
+        points, np.ones(16, np.bool_), np.array(fine), np.array(20), relaxations=(None, None)
+    )
+    assert of_points[0] == pytest.approx(growth)
+    assert of_points[1] == ""
+
+
 @given(st.integers(0, 300), st.integers(1, 40))
 def test_blocks_are_as_long_as_each_other(length: int, size: int) -> None:
     lengths = np.diff([*serial.in_blocks(length, size), length])
@@ -243,6 +253,8 @@ def test_pairs_are_antisymmetric_and_two_are_one_comparison(form: inference.Form
     pairs = inference.compare_pairs(values, form)
     assert (pairs.significant == -pairs.significant.T).all()
     assert not np.diag(pairs.significant).any()
+    inverse = 1 / pairs.value if form == "ratio" else -pairs.value
+    assert pytest.approx(inverse) == pairs.value.T
     alone = inference.compare(values[:1], values[1], form)
     two = inference.compare_pairs(values[:2], form)
     assert two.significant[0, 1] == alone.significant[0]

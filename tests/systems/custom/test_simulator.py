@@ -136,6 +136,16 @@ def test_a_killed_job_is_lost_or_waits_again() -> None:
     assert_fields(run.isel(segment=run.segment_job == 0), segment_end=[10, 20])
 
 
+@pytest.mark.parametrize(("requeue", "queue"), [("place", [0, 1]), ("end", [1, 0])])
+def test_a_killed_job_waits_where_its_cluster_says(requeue: Any, queue: list[int]) -> None:
+    sim = gs.Simulator(three_jobs(), gs.Cluster(processors=4, requeue=requeue))
+    sim.advance()
+    sim.start(0)
+    sim.advance()
+    sim.kill(0, requeue=True)
+    assert_seen(sim, queue=queue, free=[4])
+
+
 def test_a_job_may_start_on_nodes_that_are_named() -> None:
     cluster = gs.Cluster(nodes=[NodeType(count=3, cores=4, name="n")])
     sim = gs.Simulator(three_jobs(), cluster)
