@@ -358,7 +358,7 @@ def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], room
 def label_rows(axes: Axes, names: Sequence[str], limit: int = 22) -> None:
     """Make the y axis one row a name, of at most `limit` characters, the first at the top."""
     axes.set_yticks(range(len(names)), [plain(name, limit) for name in names])
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
 

@@ -36,9 +36,6 @@ MOST_BANDS = 6
 _FEW_VALUES = 6
 """Values of a parameter that have a tick each."""
 
-_LONG = 36
-"""Characters of an axis label that is broken into lines: panels beside long names are narrow."""
-
 _NEAR = 0.12
 """Share of the width of a panel in which there is room for one tick."""
 
@@ -148,8 +145,7 @@ def _axis_label(measure: str, column: str, specification: Specification, attribu
         "scheduler": style.plain(attributes.get("reference", ""), 20),
         "estimates": style.plain(attributes.get("first_estimates", ""), 20),
     }.get(specification.reference, "the baseline")
-    words = f"{known.words}, {'relative to' if column == 'ratio' else 'difference from'} {to}"
-    return words if len(words) <= _LONG else words.replace(", ", ",\n", 1)
+    return f"{known.words},\n{'relative to' if column == 'ratio' else 'difference from'} {to}"
 
 
 def _set_values(
@@ -211,9 +207,7 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
                 _interval(axes, record, (column, low, high), y, colors[_lane(record, specification)], limits)
         for value in (*marked, *neutral):
             axes.axvline(value, color=style.FAINT, linewidth=0.9, zorder=0.5)
-        axes.set_yticks(range(len(rows)), [style.plain(each, 34) for each in rows])
-        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
+        style.label_rows(axes, rows, 34)
         axes.set_xlabel(_axis_label(measure, column, specification, attributes))
     dots = [(_dot(colors[each]), str(each)) for each in lanes if several]
     if "significant" in numbers and specification.reference:
@@ -293,20 +287,16 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
         if column == "ratio":
             axes.axhline(1.0, color=style.FAINT, linewidth=0.9)
         axes.set_xlabel(x.replace("_", " "))
-        words = _axis_label(measure, column, specification, attributes).replace(", ", ",\n", 1)
-        axes.set_ylabel(words, fontsize=8.5)
+        axes.set_ylabel(_axis_label(measure, column, specification, attributes), fontsize=8.5)
     return figure
 
 
 def _legible(axes: Axes, values: Sequence[float]) -> list[float]:
     """Those of some values in order at which ticks do not overlap."""
-    to_share = axes.get_xaxis_transform().transform
-    across = axes.transAxes.transform([(0, 0), (1, 0)])[:, 0]
+    across = (axes.transData + axes.transAxes.inverted()).transform
     found: list[float] = []
     for value in values:
-        if not found or to_share((value, 0))[0] - to_share((found[-1], 0))[0] > _NEAR * (
-            across[1] - across[0]
-        ):
+        if not found or across((value, 0))[0] - across((found[-1], 0))[0] > _NEAR:
             found.append(value)
     return found
 
@@ -371,9 +361,7 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
         _set_values(axes.xaxis, np.append(begin, 0.0), measure, "composition")
         if (begin == begin.round()).all():
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
-        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
+        style.label_rows(axes, rows, 26)
         unit = known_measure(measure).unit
         words = f"sum [{unit}]" if by_measure else _axis_label(measure, "value", specification, attributes)
         axes.set_xlabel(words)
