@@ -311,8 +311,9 @@ def measures_table(study: xr.Dataset) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Columns for the axes, for the parameters of scenarios and schedulers, and for the measures, in the
-        units of their variables; NaN where a row has no value of a measure; one without an axis
-        stands in all rows of that. Rows without any value are left out. The weights of means over jobs are measures themselves, as a rule `jobs`.
+        units of their variables; NaN where a row has no value of a measure; one without an axis stands in all
+        rows of that. Rows without any value are left out. The weights of means over jobs are measures
+        themselves, as a rule `jobs`.
     """
     names = [
         name for name in map(str, study.data_vars) if name in measures() and set(study[name].dims) <= {*AXES}
