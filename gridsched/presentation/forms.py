@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,8 @@ def _panels(
     found = []
     for place, (axes, own, (facet, name)) in enumerate(zip(grid.flat, parts, shown, strict=False)):
         # what is measured stands at the axis
-        axes.set_title(style.plain(facet if len(facets) > 1 else known_measure(name).words, 40))
+        title = style.plain(facet if len(facets) > 1 else known_measure(name).words, 40)
+        axes.set_title(fill(title, 30))  # panels beside long names are narrow
         found.append((axes, own, name, rows[place // columns]))
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
