@@ -37,8 +37,24 @@ MOST_BANDS = 6
 _FEW_VALUES = 6
 """Values of a parameter that have a tick each."""
 
-_NEAR = 0.12
-"""Share of the width of a panel in which there is room for one tick."""
+_DURATIONS = frozenset(
+    (
+        "delta_t",
+        "lease",
+        "mean_stay",
+        "message_delay",
+        "migration_delay",
+        "period",
+        "phi",
+        "sigma",
+        "status_period",
+        "superstep",
+    )
+)
+"""Parameters of schedulers and platforms that are seconds."""
+
+_LETTER = 0.025
+"""Share of the width of a panel that a letter of a label takes, and what is left free beside it."""
 
 _COLUMNS = 2
 _ROW = 0.23
@@ -268,10 +284,10 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
     for axes, own, measure in panels:
         column, low, high = _columns_of(specification, own)
         values = own[x].astype(float)
-        style.set_axis(axes.xaxis, values, "1", log=style.needs_log(values, 30), ticks=6)
+        unit: style.Unit = "s" if x in _DURATIONS else "1"
+        style.set_axis(axes.xaxis, values, unit, log=style.needs_log(values, 30), ticks=6)
         if values.nunique() <= _FEW_VALUES and x not in numbers["measure"].values:
-            ticks = _legible(axes, sorted(values.unique()))
-            axes.set_xticks(ticks, [style.number(each) for each in ticks])
+            axes.set_xticks(_legible(axes, sorted(values.unique())))
         # a line goes on to its last value
         _set_values(
             axes.yaxis, own[[column, low, high]], measure, column, whole=own[column].to_numpy(np.float64)
@@ -296,10 +312,14 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
 def _legible(axes: Axes, values: Sequence[float]) -> list[float]:
     """Those of some values in order at which ticks do not overlap."""
     across = (axes.transData + axes.transAxes.inverted()).transform
+    label = axes.xaxis.get_major_formatter()
     found: list[float] = []
+    end = -np.inf
     for value in values:
-        if not found or across((value, 0))[0] - across((found[-1], 0))[0] > _NEAR:
+        place, half = across((value, 0))[0], _LETTER * len(label(value)) / 2
+        if place - half > end:
             found.append(value)
+            end = place + half
     return found
 
 

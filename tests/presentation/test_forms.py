@@ -85,6 +85,15 @@ def test_text_is_legible(form: FormName) -> None:
     assert min(float(each.get_fontsize()) for each in texts) >= SMALLEST
 
 
+def test_parameters_in_seconds_are_labelled_as_durations() -> None:
+    known = numbers("response").rename(columns={"x": "status_period"})
+    known["status_period"] = known["status_period"].map({0: 0, 1: 60, 2: 3600})
+    figure, _ = presentation.draw(specification("response", x="status_period"), known, {"reference": "easy"})
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1 min", "1 h"]
+
+
 def test_nothing_to_draw_is_said() -> None:
     empty = numbers("ranking").assign(value=np.nan)
     figure, _ = presentation.draw(SPECIFICATIONS["ranking"], empty)
