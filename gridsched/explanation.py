@@ -729,30 +729,46 @@ class _Schedule:
             chosen = {name: values[name] for name in SCORE.parameters_of(self.order)}
             score = np.asarray(self.order(**chosen), np.float64)
         priority = v["partition_priority"][jobs] if "partition_priority" in v else 0 * jobs
-        entries = self._entries(jobs, now)
-        rounds = [self._round(*each) for each in zip(jobs.tolist(), entries.tolist(), strict=True)]
-        return -priority, -score, entries, np.array(rounds), jobs
+        return -priority, -score, *self._entries(jobs, now)
 
-    def _entries(self, jobs: Integers, now: int) -> Integers:
-        """When jobs entered the queue at their place: again after a kill, if that is the rule."""
+    def _entries(self, jobs: Integers, now: int) -> tuple[NDArray[Any], ...]:
+        """When jobs entered the queue at their place, and what they are ordered by if it was at one instant.
+
+        Those that a failed node killed enter again, if that is the rule: before others, node by node, those of
+        one node as they entered first.
+        """
         v = self.v
-        entries = v["eligible_time"].copy() if "cluster_requeue" in v else v["eligible_time"]
-        if "cluster_requeue" in v:
-            goes_last = v["cluster_requeue"][self.cluster[v["segment_job"]]] == "end"
-            again = np.flatnonzero(goes_last & (v["segment_end"] <= now))
-            np.maximum.at(entries, v["segment_job"][again], v["segment_end"][again])
-        return np.asarray(entries[jobs], np.int64)
+        first = v["eligible_time"][jobs]
+        rounds = np.array([self._round(*each) for each in zip(jobs.tolist(), first.tolist(), strict=True)])
+        entries, nodes = first.copy(), np.full(len(jobs), len(v["node_cluster"]))
+        goes_last = v["cluster_requeue"][self.cluster] == "end" if "cluster_requeue" in v else []
+        for k in np.flatnonzero(goes_last[jobs]).tolist() if len(goes_last) else []:
+            ended = self._executions(jobs[k])
+            ended = ended[v["segment_end"][ended] <= now]
+            if len(ended):
+                entries[k] = v["segment_end"][ended[-1]]
+                out = v["outage_node"][v["outage_start"] == entries[k]]
+                own = v["piece_node"][v["piece_segment"] == ended[-1]]
+                nodes[k] = own[np.isin(own, out)].min(initial=nodes[k])
+        return entries, nodes, first, rounds, jobs
 
-    def _round(self, job: int, entry: int) -> int:
-        """How many passes of the instant at which a job entered came first: it may wait for a start there."""
+    def _round(self, job: int, entry: int) -> float:
+        """How many passes of the instant at which a job entered came first: it may wait for a start there.
+
+        A half more if others, who give up before the first pass, had to do so before it entered.
+        """
         v = self.v
         if "dependency_job" not in v or v["eligible_time"][job] != entry:
             return 0
         mine = (k for k in self._dependencies(job) if v["dependency_delay"][k] == 0 and self._met(k) == entry)
-        on = (int(v["dependency_on"][k]) for k in mine)
-        # others ended, having run for a while, before anybody entered
-        waited_for = (each for each in on if v["start_time"][each] in (entry, -1))
-        return max((1 + self._round(each, entry) for each in waited_for), default=0)
+        rounds = [0.0]
+        for on in (int(v["dependency_on"][k]) for k in mine):
+            # others ended, having run for a while, before anybody entered
+            if v["start_time"][on] == entry:
+                rounds.append(1 + self._round(on, entry) // 1)
+            elif v["fate"][on] == _GAVE_UP:
+                rounds.append(0.5)
+        return max(rounds)
 
     def _lengths(self, jobs: Integers, now: int) -> Integers:
         """Seconds that the scheduler expects the next execution of jobs to take, checkpoints included."""

@@ -381,7 +381,7 @@ def limits_of(workload: Workload, limits: Any) -> tuple[RecordArray, Integers]:
 
 
 def events_of(cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:
-    """Events of single nodes by time, maintenance windows, and outages with the fields of `_OUTAGE`."""
+    """Events of single nodes by time and node, maintenance windows, and outages with the fields of `_OUTAGE`."""
     events: list[tuple[int, int, int, int]] = []
     windows: list[tuple[int, int, int, int]] = []
     for event in cluster.events:
@@ -394,7 +394,7 @@ def events_of(cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:
                 events.append((event.end, node, int(EventKind.OPEN), w))
             else:
                 events.append((event.time, node, int(EventKind[event.kind.upper()]), -1))
-    events.sort(key=lambda each: each[0])
+    events.sort(key=lambda each: each[:2])
     out = np.array(sorted(times_out(cluster)), np.int64).reshape(-1, len(_OUTAGE))
     return np.array(events, EVENT), np.array(windows, WINDOW), out
 
@@ -556,8 +556,8 @@ def _limit_variables(runs: Uses, jobs: int) -> dict[str, Variable]:
 
 
 def _after_failures(clusters: Sequence[Cluster]) -> dict[str, Variable]:
-    """Treatment of jobs whose nodes fail, on clusters of which some do."""
-    if not any(cluster.events for cluster in clusters):
+    """Treatment of jobs whose nodes fail, where some do or checkpoints are written."""
+    if not any(cluster.events or cluster.checkpoint_interval for cluster in clusters):
         return {}
     names = ("requeue", "checkpoint_interval", "checkpoint_cost")
     columns = {name: np.array([getattr(each, name) for each in clusters]) for name in names}

@@ -786,7 +786,7 @@ class Simulation(Cluster):
 
 
 def _spread(events: Sequence[Event]) -> list[Event]:
-    """Windows as what happens: announced, closed, opened; all by time."""
+    """Windows as what happens: announced, closed, opened; all by time, then by node."""
     found = []
     for event in events:
         if event.kind == "window":
@@ -795,4 +795,4 @@ def _spread(events: Sequence[Event]) -> list[Event]:
             found.append(event._replace(kind="open", time=event.end))
         else:
             found.append(event)
-    return sorted(found, key=lambda event: event.time)
+    return sorted(found, key=lambda event: (event.time, event.node))
