@@ -732,10 +732,10 @@ class _Schedule:
         return -priority, -score, *self._entries(jobs, now)
 
     def _entries(self, jobs: Integers, now: int) -> tuple[NDArray[Any], ...]:
-        """When jobs entered the queue at their place, and what they are ordered by if it was at one instant.
+        """When jobs entered the queue at their place, and their order among those of one instant.
 
-        Those that a failed node killed enter again, if that is the rule: before others, node by node, those of
-        one node as they entered first.
+        Those that a failed node killed enter again, if that is the rule: before others, node by node, those
+        of one node as they entered first.
         """
         v = self.v
         first = v["eligible_time"][jobs]

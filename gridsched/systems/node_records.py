@@ -381,7 +381,7 @@ def limits_of(workload: Workload, limits: Any) -> tuple[RecordArray, Integers]:
 
 
 def events_of(cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:
-    """Events of single nodes by time and node, maintenance windows, and outages with the fields of `_OUTAGE`."""
+    """Events by time and node, maintenance windows, and outages with the fields of `_OUTAGE`."""
     events: list[tuple[int, int, int, int]] = []
     windows: list[tuple[int, int, int, int]] = []
     for event in cluster.events:

@@ -1330,9 +1330,10 @@ class Controller:
             if (job.array, p) in rejected or moved.get(job.array, p) != p:
                 continue
             planned = of_array.get((job.array, p), 0)
-            if planned and max(planned, chain) >= cluster.plans_of_array:
+            row_of_plans = chain if last == job.array else 0
+            if planned and max(planned, row_of_plans) >= cluster.plans_of_array:
                 continue
-            if planned < chain and planned and last == job.array:
+            if planned and planned < row_of_plans:
                 mates = [k for k in still if self.jobs[self.rows[k][0]].array == job.array]
                 if chain >= len({self.rows[k][0] for k in mates} - set(self.started)):
                     continue

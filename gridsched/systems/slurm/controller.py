@@ -877,6 +877,8 @@ class Controller:
                 self.pinned_space,
                 self.backfill,
                 self.pinned_preemption,
+                self.queue,
+                self.waiting,
                 self.in_pass if depth else self.queue,
                 self._queue_of_pass(depth) if depth else self.waiting,
                 second,

@@ -532,7 +532,8 @@ def no_more_plans(t: Any, r: Any, b: Any, queue: Any, waiting: int, j: int, plan
     """
     if plans == 0:
         return False
-    job, count = t.jobs[j], max(r.planned[1], plans)
+    job = t.jobs[j]
+    count = max(r.planned[1], plans) if r.planned[0] == job["array"] else plans
     if count >= b.max_per_array:
         return True
     if count > plans:
@@ -567,6 +568,8 @@ def backfill_pass(
     rules: NoPreemption | Preemption,
     queue: Any,
     waiting: int,
+    rows: Any,
+    length: int,
     now: int,
     started: Any,
     most: int,
@@ -585,6 +588,9 @@ def backfill_pass(
         Who gives way to whom.
     queue : int64[...]
         Waiting jobs by priority, of which there are `waiting`.
+    rows : int64[...]
+        Those of them that the pass looks at, of which there are `length`, and before them one that it has
+        looked at if it goes on.
     now : int
         Second of the pass.
     started : int64[...]
@@ -621,8 +627,8 @@ def backfill_pass(
     count, before = 0, s.count[TRIES]
     cut, whole_limit = -1, 0  # an array of which the tasks have their shortest limit, and the other one
     first = s.count[NEXT]
-    for k in range(first, waiting):
-        j = queue[k]
+    for k in range(first, length):
+        j = rows[k]
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
         tasks, array = t.jobs[j]["counter"], t.jobs[j]["array"]
         # of an array one task is seen to be within limits of numbers of jobs (`next_task`)
