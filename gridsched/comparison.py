@@ -197,7 +197,7 @@ def compare(
     """
     cluster = _only(platform_of(cluster))
     setups = [(policy.name, cluster, policy) for policy in _each_once(policies)]
-    return _beside_the_log(
+    compared, _ = _beside_the_log(
         workload,
         setups,
         {"estimates": estimates, "kill": kill, "overrun": overrun, "passes": passes},
@@ -206,6 +206,7 @@ def compare(
         names=names,
         report=report,
     )
+    return compared
 
 
 def what_if(
@@ -288,7 +289,7 @@ def what_if(
             raise ConfigurationError(f"{name}: the configuration has no nodes; give the site a cluster")
         setups.append((name, site.cluster, site.scheduler))
     options = {"estimates": estimates, "kill": kill, "overrun": overrun, "passes": passes, "seed": seed}
-    compared = _beside_the_log(
+    compared, measured = _beside_the_log(
         workload,
         setups,
         options,
@@ -298,11 +299,12 @@ def what_if(
         names=names,
         report=report,
     )
-    return _with_error(compared, workload, setups, options, report) if others else compared
+    return _with_error(compared, measured, workload, setups, options, report) if others else compared
 
 
 def _with_error(
     compared: xr.Dataset,
+    measured: NDArray[np.bool_],
     workload: Workload,
     setups: Sequence[tuple[str, Cluster, LocalPolicy | Scheduler]],
     options: Mapping[str, Any],
@@ -318,8 +320,7 @@ def _with_error(
     first = int(known)
     replays = min(REPLAYS, REPLAYED // max(len(workload), 1))
     if replays >= FEWEST_REPLAYS:
-        kept = int(compared.attrs["warm_up"] * len(workload))
-        runs = [_replayed(workload, setup, options, replays, kept, report) for setup in setups]
+        runs = [_replayed(workload, measured, setup, options, replays, report) for setup in setups]
         means = np.array([*means[:first], *(each.mean() for each in runs)])
         compared.attrs["replays"] = replays
     for place in range(first + 1, len(means)):
@@ -349,13 +350,13 @@ def _with_error(
 
 def _replayed(
     workload: Workload,
+    measured: NDArray[np.bool_],
     setup: tuple[str, Cluster, LocalPolicy | Scheduler],
     options: Mapping[str, Any],
     replays: int,
-    first: int,
     report: Callable[[str], Any],
 ) -> Floats:
-    """Mean wait in replays of a setup, of jobs from the first on."""
+    """Mean wait in replays of a setup, of the jobs that are measured."""
     name, cluster, scheduler = setup
     found = []
     for number in range(replays):
@@ -364,7 +365,7 @@ def _replayed(
         shaken = replace(workload, run_time=workload.run_time + longer)
         run = simulate(shaken, cluster, scheduler, **{**options, "seed": options["seed"] + number})
         waits = job_metrics(run.drop_vars("eligible_time", errors="ignore"))["wait_time"]
-        known = waits[first:][~np.isnan(waits[first:])]
+        known = waits[measured & ~np.isnan(waits)]
         found.append(float(known.mean()) if len(known) else np.nan)
     return np.array(found)
 
@@ -379,11 +380,16 @@ def _beside_the_log(
     warm_up: float,
     names: Mapping[str, Sequence[str]] | None,
     report: Callable[[str], Any],
-) -> xr.Dataset:
+) -> tuple[xr.Dataset, NDArray[np.bool_]]:
     """Simulate setups of a name, a cluster and a scheduler, and set the waits beside those of the log.
 
-    Differences are those from the reference, by default the first scheme.
+    Differences are those from the reference, by default the first scheme. Returns also which jobs are
+    measured.
     """
+    if any(name == RECORDED for name, *_ in setups):
+        raise ConfigurationError(
+            f"{RECORDED!r} is what the log recorded; give what is simulated another name"
+        )
     found: dict[str, _Measured] = {}
     shared: dict[str, Any] = {}
     share: dict[str, Any] = {}
@@ -455,7 +461,7 @@ def _beside_the_log(
         "processors": processors,
         **provenance(),
     }
-    return xr.Dataset(variables, coordinates, attributes)
+    return xr.Dataset(variables, coordinates, attributes), measured
 
 
 def _only(platform: Platform) -> Cluster:
@@ -623,13 +629,15 @@ def _of_schemes(
         blocks = [batch_means(row) for row in matrix]
         means, numbers = (np.stack(part) for part in zip(*blocks, strict=True))
         own = inference.mean(means, numbers, serial=True, relaxations=memory)
-        apart = inference.difference(
+        apart = inference.compare(
             means,
             means[base],
+            "difference",
             numbers,
             serial=True,
             relaxations=memory,
             reference_relaxations=memory[base],
+            comparisons=max(int(np.count_nonzero(~mixed)) - 1, 1),
         )
         for suffix, estimate, text in (
             ("mean", own, f"mean {label}"),

@@ -19,6 +19,9 @@ _RENAMED = {
 }
 """Measures of clusters whose name is that of a measure of the whole platform."""
 
+_OF_JOBS = ("warm_up", "cool_down", "slowdown_threshold", "since")
+"""Options that say which jobs are measured, and how."""
+
 
 def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     """Condense a run to measures.
@@ -58,7 +61,8 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     scheduler = class_of(run)
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         pooled = scheduler is not None and not scheduler.names_clusters
-        summary = summarise_ideal(run) if pooled else summarise_grid(run)
+        of_jobs = {name: options[name] for name in _OF_JOBS if name in options}
+        summary = (summarise_ideal if pooled else summarise_grid)(run, **of_jobs)
         parts.append(summary.rename(_RENAMED))
     if scheduler is not None:
         parts.append(scheduler.measures(run))

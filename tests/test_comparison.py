@@ -111,6 +111,19 @@ def test_a_configuration_that_does_not_explain_the_log_has_no_interval() -> None
     assert "0.33 times the recorded" in str(one["wait_time_difference_reason"].values)
 
 
+def test_the_change_of_a_mean_is_that_of_the_jobs_that_both_ran() -> None:
+    sizes = {"now": 4, "smaller": 3}
+    sites = {
+        name: Site(cluster=gs.Cluster(processors=size), scheduler=named_policy("easy"))
+        for name, size in sizes.items()
+    }
+    found = gs.what_if(workload(), sites)
+    assert found["jobs_rejected"].values[-1] > found["jobs_rejected"].values[-2]
+    change = float(found["wait_time_mean"][-1] - found["wait_time_mean"][-2])
+    # replays have run times of up to a second more
+    assert float(found["wait_time_difference"][-1]) == pytest.approx(change, rel=0.1)
+
+
 def test_policies_by_name_and_a_cluster_by_its_processors() -> None:
     jobs = workload()
     by_name = compare(jobs, 4, ["easy", "easy(2)"])
@@ -125,6 +138,7 @@ def test_policies_by_name_and_a_cluster_by_its_processors() -> None:
         (4, [], "give at least one"),
         (4, ["easy", "easy"], "'easy' is given twice"),
         (4, ["esy"], "unknown policy 'esy'"),
+        (4, [replace(named_policy("easy"), name="recorded")], "'recorded' is what the log recorded"),
         (4, [None], "give a name or a LocalPolicy"),
         ("4", ["easy"], "platform is '4'"),
         ([gs.Cluster(processors=4, name=name) for name in "ab"], ["easy"], "2 clusters"),

@@ -228,10 +228,11 @@ def _explanation(compared: xr.Dataset, *, is_calibrated: bool) -> str:
     reasons = dict.fromkeys(str(why) for why in compared["wait_time_difference_reason"].values)
     told = (IDENTICAL, NO_EFFECT_ALONE)
     why = [reason for reason in reasons if reason and not reason.startswith(told)]
-    interval = " In brackets: 95% confidence interval." if "" in reasons else ""
+    interval = " With ± or in brackets: 95% confidence intervals that hold together." if "" in reasons else ""
     if "replays" in compared.attrs:
         beside = " and by the difference of simulated from recorded waits" * (RECORDED in schemes)
-        bounds = f" In brackets: where the change in one further run lies (95%), by their spread{beside}."
+        further = "where the change in one further run lies (95%), by their spread"
+        bounds = f" With ± or in brackets: {further}{beside}."
         interval = f" Differences are means of {compared.attrs['replays']} replays." + bounds * bool(interval)
     if why:
         interval += f" Without one a difference is that of this log alone: {'; '.join(why)}."

@@ -245,7 +245,12 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
     if how.bins and "piece_segment" in run:
         parts.append(summarise_nodes(run, how.bins))
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
-        summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
+        summary = (summarise_grid if scheduler.names_clusters else summarise_ideal)(
+            run,
+            warm_up=how.warm_up,
+            cool_down=how.cool_down,
+            since="eligible" if users else "submit",
+        )
         # Utilisation is by allocated processors, of clusters as of the whole grid
         parts.append(summary.rename(_ALLOCATED))
     return [*parts, scheduler.measures(run), values_of(run), fates_of(run)]

@@ -24,8 +24,8 @@ class Estimate(NamedTuple):
     number: NDArray[np.int64]
     """Units that both sides have."""
     reason: NDArray[Any]
-    """Empty where there is a valid interval, else why there is none; "identical in all replicates" (or
-    blocks) where the bounds are the value itself."""
+    """Empty where there is a valid interval, else why there is none; where the bounds are the value itself,
+    "identical in all replicates" (or blocks), or "the same difference (or ratio) in all" of them."""
 
 
 def mean(

@@ -28,7 +28,10 @@ FEWEST = 5
 """Replicates that an interval needs."""
 
 IDENTICAL = "identical in all"
-"""How the reason begins where there is nothing to estimate: all units are identical."""
+"""How the reason begins where there is nothing to estimate: all units, or both sides, are identical."""
+
+SAME = "the same"
+"""How the reason begins where a difference or a ratio is the same in all units, but there is one."""
 
 _SCATTER = 1.0
 """Standard error of a logarithm above which bounds would be further apart than is of use."""
@@ -112,7 +115,7 @@ def of_mean(
     is_log = np.asarray(~((left.sums < 0).any(axis=-1) | signed))
     moments = _moments((left, nothing), is_log, (1.0, 0.0), serial=serial, relaxations=(relaxations, None))
     centre = np.where(is_log, logarithm(left.value), left.value)
-    return _evidence(left.value, centre, moments, is_log, (left,), serial=serial)
+    return _evidence("mean", left.value, centre, moments, is_log, (left,), serial=serial)
 
 
 def of_pair(
@@ -141,7 +144,7 @@ def of_pair(
         moments = _moments(both, is_log, tuple(scales), serial=serial, relaxations=relaxations)
     logarithms = logarithm(one), logarithm(other)
     centre = np.where(is_log, logarithms[0] - logarithms[1], value)
-    found = _evidence(value, centre, moments, is_log, both, serial=serial)
+    found = _evidence(form, value, centre, moments, is_log, both, serial=serial)
     if form == "ratio":
         return found
     along = np.sqrt(moments.first)
@@ -213,6 +216,7 @@ def _wider(one: _Moments, other: _Moments) -> _Moments:
 
 
 def _evidence(
+    form: Literal["mean"] | Form,
     value: Floats,
     centre: Floats,
     moments: _Moments,
@@ -240,7 +244,8 @@ def _evidence(
     reasons: list[tuple[Any, Any]] = [
         (number == 0, f"no {name}"),
         (np.isnan(value), "the reference is 0"),
-        (identical, f"{IDENTICAL} {name}"),
+        (identical & ((form == "mean") | (np.abs(centre) <= _ROUNDING)), f"{IDENTICAL} {name}"),
+        (identical, f"{SAME} {form} in all {name}"),
         (number < fewest, np.array(few, object)[np.minimum(number, fewest - 1)]),
         (moments.reason != "", moments.reason),
         (undefined, f"too few {name} above 0"),

@@ -95,7 +95,14 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 """Variables of a summary: dimensions, long name and unit."""
 
 
-def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
+def summarise_grid(
+    run: xr.Dataset,
+    *,
+    warm_up: float = 0.0,
+    cool_down: float = 0.0,
+    slowdown_threshold: float = metrics.SLOWDOWN_THRESHOLD,
+    since: metrics.SinceName = "submit",
+) -> xr.Dataset:
     """Condense a run of a superscheduler to the variables of `VARIABLES`.
 
     Grid efficiency is a fraction: the sum over jobs of processors asked for x time on the cluster x speed of
@@ -109,9 +116,11 @@ def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     run : xarray.Dataset
         A run of `gridsched.simulate` on several clusters. A job that ran in several pieces counts as
         transferred if one of them was elsewhere, and its flow is to the cluster of the last one.
-    warm_up : float
-        Share of the jobs, in order of submission, that enter no time of jobs; they are counted, and what
-        clusters did is that of all jobs.
+    warm_up, cool_down : float
+        Share of the jobs, in order of submission, that enter no time of jobs at the beginning and the end;
+        they are counted, and what clusters did is that of all jobs.
+    slowdown_threshold, since
+        See `gridsched.metrics.jobs.summarise`.
 
     Returns
     -------
@@ -124,13 +133,20 @@ def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
         If the run lacks a variable.
     """
     _require(run, ("home_cluster", "cluster_speed", "cluster_processors", "segment_job"))
-    values = _of_jobs(run, warm_up) | _of_clusters(run)
+    values = _of_jobs(run, warm_up, cool_down, slowdown_threshold, since) | _of_clusters(run)
     for name in ("queries", "corrections"):
         values[name] = float(run.attrs.get(name, np.nan))
     return _summary(run, values)
 
 
-def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
+def summarise_ideal(
+    run: xr.Dataset,
+    *,
+    warm_up: float = 0.0,
+    cool_down: float = 0.0,
+    slowdown_threshold: float = metrics.SLOWDOWN_THRESHOLD,
+    since: metrics.SinceName = "submit",
+) -> xr.Dataset:
     """Condense a run of an ideal machine to the variables of `VARIABLES`.
 
     What concerns clusters, transfers and predictions is NaN. Slowdowns are relative to the run time on the
@@ -141,7 +157,7 @@ def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     ----------
     run : xarray.Dataset
         A run of an ideal machine, see `gridsched.systems.ideal`.
-    warm_up : float
+    warm_up, cool_down, slowdown_threshold, since
         As in `summarise_grid`.
 
     Returns
@@ -164,7 +180,7 @@ def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
         ),
         "grid_efficiency_makespan": metrics.quotient(work.sum(), _capacity(run) * metrics.makespan(run)),
     }
-    return _summary(run, _of_jobs(run, warm_up) | efficiency)
+    return _summary(run, _of_jobs(run, warm_up, cool_down, slowdown_threshold, since) | efficiency)
 
 
 def _submission(run: xr.Dataset) -> float:
@@ -279,8 +295,14 @@ def _capacity(run: xr.Dataset) -> float:
     return float((run["cluster_processors"].to_numpy() * run["cluster_speed"].to_numpy()).sum())
 
 
-def _of_jobs(run: xr.Dataset, warm_up: float) -> dict[str, Any]:
-    """Counts of all jobs, and of those of each home; times of those after the warm-up."""
+def _of_jobs(
+    run: xr.Dataset,
+    warm_up: float,
+    cool_down: float,
+    slowdown_threshold: float,
+    since: metrics.SinceName,
+) -> dict[str, Any]:
+    """Counts of all jobs, and of those of each home; times of those that are measured."""
     ran, home, homes = _ran(run), _home(run), run.sizes["cluster"]
     counts = {
         "jobs": ran.sum(),
@@ -288,8 +310,10 @@ def _of_jobs(run: xr.Dataset, warm_up: float) -> dict[str, Any]:
         "makespan": metrics.makespan(run),
         "jobs_home": np.bincount(home[ran], minlength=homes).astype(np.float64),
     }
-    timed = ran & (np.arange(len(ran)) >= int(warm_up * len(ran)))
-    columns = {name: values[timed] for name, values in metrics.job_metrics(run).items()}
+    timed = metrics.measured_jobs(run, warm_up, cool_down)
+    timed = timed[ran[timed]]
+    of_jobs = metrics.job_metrics(run, slowdown_threshold=slowdown_threshold, since=since)
+    columns = {name: values[timed] for name, values in of_jobs.items()}
     return counts | _job_level(columns) | _home_level(columns, home[timed], homes)
 
 

@@ -446,7 +446,7 @@ def summarise(
     check_number("slowdown_threshold", slowdown_threshold, above=0)
     if since not in get_args(SinceName) or f"{since}_time" not in run:
         raise ConfigurationError(f"since is {since!r}; use submit, or eligible for a run with eligible_time")
-    measured = _measured_jobs(run, warm_up, cool_down)
+    measured = measured_jobs(run, warm_up, cool_down)
     classes = job_classes(
         run["run_time"].to_numpy()[measured],
         run["processors"].to_numpy()[measured],
@@ -478,7 +478,7 @@ def _check_trim(warm_up: float, cool_down: float) -> None:
         raise ConfigurationError(f"warm_up {warm_up} and cool_down {cool_down} together leave no jobs")
 
 
-def _measured_jobs(run: xr.Dataset, warm_up: float, cool_down: float) -> Integers:
+def measured_jobs(run: xr.Dataset, warm_up: float, cool_down: float) -> Integers:
     """Indices of the jobs in submit order, without warm-up and cool-down."""
     order = np.argsort(run["submit_time"].to_numpy(), kind="stable")
     jobs = len(order)

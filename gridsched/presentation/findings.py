@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gridsched.experiments.specification import Specification
+from gridsched.inference import IDENTICAL
 from gridsched.metrics.measure import Measure
 from gridsched.presentation.sentences import (
     Attributes,
@@ -104,22 +105,29 @@ class _Ranking:
         self.sides = ("lower", "higher") if self.better < 0 else ("higher", "lower")
         self.most = "lowest" if self.better < 0 else "highest"
         self.reference, self.aside = "the baseline", ""
-        self.compared = part[part[self.relation].notna()]
+        rivals = part
         if specification.reference == "scheduler":
             self.reference = name(attributes.get("reference", ""))
-            self.compared = without_bounds(self.compared, attributes, attributes.get("reference"))
+            rivals = without_bounds(part, attributes, attributes.get("reference"))
             if len(without_bounds(part, attributes)) < len(part):
                 self.aside = " (ideal bounds aside)"
         elif "baseline" in part:
-            self.compared = self.compared[self.compared["scenario"] != self.compared["baseline"]]
+            rivals = part[part["scenario"] != part["baseline"]]
+        self.compared = rivals[rivals[self.relation].notna()]
         self.tested = self.compared[self.compared["probability"].notna()]
         order = self.tested.sort_values(self.relation, ascending=self.better < 0, kind="stable")
         self.best: Row | None = None if order.empty else order.iloc[0].to_dict()
         self.winner, self.equal = "", list[Any]()
+        # whether all others differ from the winner, and whether one that was not compared has a better value
+        self.stands_out = self.is_beaten = False
         if self.best is not None and self.best["significant"] == self.better:
             first, rows = self.best[self.hue], self.tested.to_dict("records")
             self.winner = name(first)
-            self.equal = [row[self.hue] for row in rows if row.get("best") and row[self.hue] != first]
+            others = [row for row in rows if row[self.hue] != first]
+            values = rivals.drop(self.tested.index)["value"] * self.better
+            self.is_beaten = bool((values > self.best["value"] * self.better).any())
+            self.equal = [row[self.hue] for row in others if row.get("best")]
+            self.stands_out = len(others) == len(rivals) - 1 and all(row.get("apart") for row in others)
 
     def against(self, side: str) -> str:
         """How somebody differs from the reference who does so significantly."""
@@ -130,7 +138,7 @@ class _Ranking:
         if self.compared.empty:
             return plain_ranking(self.part, self.specification)
         reasons = self.compared[f"{self.relation}_reason"].astype(str)
-        if self.best is None or reasons.str.startswith("identical").all():
+        if self.best is None or reasons.str.startswith(IDENTICAL).all():
             return [self.not_estimable(self.compared)]
         ahead, behind = (int((self.tested["significant"] == s).sum()) for s in (self.better, -self.better))
         missing = self.compared[self.compared["probability"].isna()]
@@ -150,7 +158,8 @@ class _Ranking:
             else:
                 known = self.known
                 size = f"{estimate_text(best, known.unit, share=known.share, of='difference')} against"
-            return f"{self.winner} has the {self.most} {self.words}{self.aside}: {size} {self.reference}."
+            who = f"Of those that can be compared, {self.winner}" if self.is_beaten else self.winner
+            return f"{who} has the {self.most} {self.words}{self.aside}: {size} {self.reference}."
         if behind:
             return f"No scheduler has a {self.against(self.sides[0])}."
         return f"No scheduler differs significantly from {self.reference} in {self.words}."
@@ -159,10 +168,14 @@ class _Ranking:
         """Who does not differ significantly from the best."""
         if not self.winner or len(self.tested) < 2:
             return ""
+        if self.stands_out:
+            return (
+                f"All other schedulers differ significantly from {self.winner} in {self.words}{self.aside}."
+            )
         if not self.equal:
-            return f"All other schedulers differ significantly from {self.winner}{self.aside}."
+            return ""
         do = "does" if len(self.equal) == 1 else "do"
-        return f"{listed(self.equal, 3)} {do} not differ significantly from {self.winner}."
+        return f"{listed(self.equal, 3)} {do} not differ significantly from {self.winner} in {self.words}."
 
     def tally(self, ahead: int, behind: int) -> str:
         """How many are significantly better and worse than the reference, how many do not differ."""
@@ -181,7 +194,7 @@ class _Ranking:
     def not_estimable(self, rows: pd.DataFrame, *, of: str = "") -> str:
         """Why no comparison can be made."""
         reasons = [str(each) for each in rows[f"{self.relation}_reason"] if each] or ["no intervals"]
-        if all(reason.startswith("identical") for reason in reasons):
+        if all(reason.startswith(IDENTICAL) for reason in reasons):
             return f"The {self.words}{of} is identical to that of {self.reference} in all replicates."
         return f"The difference{of} from {self.reference} in {self.words} is not estimable: {reasons[0]}."
 
@@ -290,12 +303,17 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
     for share, text in ((0.5, "median"), (0.99, "99th percentile")):
         at = facets[0][1]
         at = at[np.isclose(at["quantile"], share)].sort_values("value")
-        if len(at) > 1 and at["value"].iloc[0] < at["value"].iloc[-1]:
+        if at.empty:
+            continue
+        what = f"{place} {text} of the {words}"
+        if at["value"].iloc[0] < at["value"].iloc[-1]:
             ends = extremes(
                 at, lambda row: _value(row["value"], known), lambda row: name(row[specification.hue])
             )
-            lines.append(f"{place} {text} of the {words} ranges from {ends}.")
-    return lines or [f"The {words} has the same distribution throughout."]
+            lines.append(f"{what} ranges from {ends}.")
+        else:
+            lines.append(f"{what} is {_value(at['value'].iloc[0], known)}{' for all' * (len(at) > 1)}.")
+    return lines or NOTHING
 
 
 def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
@@ -322,16 +340,16 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
 
 
 def schedule(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
-    """When the last job of a Gantt chart ends, and how full the cluster is until then."""
+    """When the last job of a Gantt chart ends, and how busy the processors are that jobs have at all."""
     if numbers.empty:
         return ["No job ran."]
     first, last = int(numbers["start_time"].min()), int(numbers["end_time"].max())
     work = float((numbers["processors"] * (numbers["end_time"] - numbers["start_time"])).sum())
     sizes = (numbers["first_processor"] + numbers["processors"]).groupby(numbers["cluster"]).max().sum()
-    full = percent(work / (float(sizes) * (last - first))) if last > first else "all"
+    busy = percent(work / (float(sizes) * (last - first))) if last > first else "all"
     who = f"{name(attributes['scheduler'])}: all" if "scheduler" in attributes else "All"
     jobs = f"{numbers['job_number'].nunique()} jobs end within {value_text(last - first, 's')}"
-    return [f"{who} {jobs}; {full} of the processor time is used."]
+    return [f"{who} {jobs}; the processors that they use are busy for {busy} of it."]
 
 
 def workload(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
+from gridsched.inference import IDENTICAL
 from gridsched.presentation.findings import facets_of, without_bounds
 from gridsched.presentation.forms import MOST_PANELS
 from gridsched.presentation.sentences import (
@@ -158,7 +159,7 @@ def _effect(part: pd.DataFrame, baseline: str, words: str, relation: str) -> str
     tested = part[part["probability"].notna()]
     if tested.empty:
         reason = next((str(each) for each in part[f"{relation}_reason"] if each), "no intervals")
-        if reason.startswith("identical"):
+        if reason.startswith(IDENTICAL):
             return f"the {words} is identical to that under {baseline}"
         return f"the effect on the {words} is not estimable: {reason}"
     parts = _changed(tested, {1: "significantly higher", -1: "significantly lower"})

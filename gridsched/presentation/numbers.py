@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -46,7 +47,8 @@ def numbers(specification: Specification, study: xr.Dataset, *, shared_by: int =
         `number` (of replicates) and `reason` (why there is no interval); where there is a reference also
         `ratio`
         (or `difference`) with `_low`, `_high` and `_reason`, `probability`, `significant` (-1, 0 or 1), and
-        `best`, whether it does not differ significantly from the best scheduler of its scenario.
+        `best` and `apart`, whether it does not, or does differ significantly from the best scheduler of its
+        scenario.
     """
     if specification.form == "series":
         return _series(specification, study)
@@ -64,28 +66,32 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
     where = {**({"group": ALL} if "group" in dims else {}), **specification.where}
     table = with_memory(measure_table(study, name, **where), study)
     keys = [str(dim) for dim in dict.fromkeys((*AXES, *dims)) if dim in table and dim != "replicate"]
+    families = [
+        (bool(serial), own, reference)
+        for serial, part in table.groupby(_is_serial(table), sort=False)
+        for own, reference in _families(specification, study, part)
+    ]
+    # all that a figure compares counts, whatever it is compared with
+    comparisons = shares * sum(max(len(own[keys].drop_duplicates()) - 1, 1) for _, own, _ in families)
     found = []
-    for serial, part in table.groupby(_is_serial(table), sort=False):
-        options = {"weighted": known.aggregation == "jobs", "serial": bool(serial)}
-        largest = known.largest if known.share else math.inf
-        for own, reference in _families(specification, study, part):
-            comparisons = max((len(own[keys].drop_duplicates()) - 1) * shares, 1)
-            family = inference.summary(
-                own,
-                keys,
-                reference,
-                specification.relation,
-                comparisons=comparisons,
-                largest=largest,
-                **options,
-            )
-            if "scheduler" in reference:
-                family["best"] = _among_best(own, keys, family, known, **options)
-            for axis, label in reference.items():
-                # what is relative to itself is 1 by definition; only the reference of a study is shown
-                if axis != "scheduler" or specification.against:
-                    family = family[family[axis] != label]
-            found.append(family)
+    for serial, own, reference in families:
+        options = {"weighted": known.aggregation == "jobs", "serial": serial}
+        family = inference.summary(
+            own,
+            keys,
+            reference,
+            specification.relation,
+            comparisons=comparisons,
+            largest=known.largest if known.share else math.inf,
+            **options,
+        )
+        if "scheduler" in reference:
+            family = family.join(_beside_best(own, keys, family, known, **options))
+        for axis, label in reference.items():
+            # what is relative to itself is 1 by definition; only the reference of a study is shown
+            if axis != "scheduler" or specification.against:
+                family = family[family[axis] != label]
+        found.append(family)
     if not found:
         return pd.DataFrame()
     whole = pd.concat(found, ignore_index=True)
@@ -162,7 +168,7 @@ def _families(
         yield table, {}
 
 
-def _among_best(
+def _beside_best(
     table: pd.DataFrame,
     keys: list[str],
     found: pd.DataFrame,
@@ -170,12 +176,13 @@ def _among_best(
     *,
     weighted: bool,
     serial: bool,
-) -> pd.Series[bool]:
-    """Which rows do not differ significantly, by the test of the pair, from the best of their scenario.
+) -> pd.DataFrame:
+    """Which rows differ significantly, by the test of the pair, from the best of their scenario.
 
-    Ideal machines are no schedulers: they are left out.
+    `best` are those that do not, and `apart` those that do; neither, where the pair cannot be tested. Ideal
+    machines are no schedulers: they are left out.
     """
-    among = pd.Series(False, index=found.index)
+    beside = pd.DataFrame({"best": False, "apart": False}, index=found.index)
     places = [key for key in keys if key != "scheduler"]
     schedulers = found[~found["scheduler"].map(is_bound) & found["value"].notna()]
     for place, part in schedulers.groupby(places, sort=False, dropna=False):
@@ -187,8 +194,10 @@ def _among_best(
             values[rows], "difference", weights, serial=serial, relaxations=memory
         )
         best = part["value"].argmax() if known.better == "higher" else part["value"].argmin()
-        among[part.index] = (pairs.significant[best] == 0) & (pairs.reason[best] == "")
-    return among
+        tested, differs = ~np.isnan(pairs.probability[best]), pairs.significant[best] != 0
+        beside.loc[part.index, "best"] = (tested & ~differs) | (np.arange(len(part)) == best)
+        beside.loc[part.index, "apart"] = tested & differs
+    return beside
 
 
 def is_bound(label: str) -> bool:

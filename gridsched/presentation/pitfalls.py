@@ -15,6 +15,7 @@ import xarray as xr
 from gridsched.experiments.collection import ALL, measure_table
 from gridsched.experiments.config import Study
 from gridsched.figures.style import number
+from gridsched.inference import FEWEST
 from gridsched.presentation.sentences import listed
 from gridsched.traces import find_log
 
@@ -152,7 +153,7 @@ def _unstable(study: Any, dataset: xr.Dataset) -> str:
 def _no_intervals(study: Any, dataset: xr.Dataset) -> str:
     bounds = [name for name in dataset if str(name).endswith("_low")]
     known = any(bool(dataset[name].notnull().any()) for name in bounds)
-    repeated = not bounds and dataset.sizes.get("replicate", 1) > 1
+    repeated = not bounds and dataset.sizes.get("replicate", 1) >= FEWEST
     return "" if known or repeated else "No mean has an interval."
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 
 from gridsched.experiments.specification import Specification
+from gridsched.inference import IDENTICAL
+from gridsched.metrics.measure import Measure
 from gridsched.presentation.numbers import units_word
 from gridsched.presentation.sentences import capital, estimate_text, first_measure, known_measure, name
 
@@ -71,6 +73,7 @@ def ranking_table(
     order = own[own["scenario"] == scenarios[0]]
     order = order.sort_values("value", ascending=known.better != "higher", kind="stable")
     labels = [str(each) for each in dict.fromkeys([*order["scheduler"], *own["scheduler"]])]
+    to = f"{'difference from' if specification.relation == 'difference' else 'relative to'} {reference}"
     by = {(row["scheduler"], row["scenario"]): row for row in reversed(own.to_dict("records"))}
 
     def value(label: str, scenario: Any) -> str:
@@ -79,7 +82,7 @@ def ranking_table(
 
     def relative(label: str, scenario: Any) -> str:
         row = by.get((label, scenario))
-        return _relative(row, specification.relation) if row and label != reference else ""
+        return _relative(row, specification.relation, known) if row and label != reference else ""
 
     if len(scenarios) > MOST_SCENARIOS and compared and len(labels) <= MOST_SCENARIOS and reference in labels:
         others = [label for label in labels if label != reference]
@@ -88,7 +91,7 @@ def ranking_table(
             [
                 "scenario",
                 f"{known.words}, {reference}",
-                *(f"{each} relative to {reference}" for each in others),
+                *(f"{each}, {to}" for each in others),
             ],
             [
                 [name(each), value(reference, each), *(relative(other, each) for other in others)]
@@ -102,7 +105,7 @@ def ranking_table(
     scenarios = scenarios[:shown]
     for scenario in scenarios:
         place = f", {scenario}" if len(scenarios) > 1 else ""
-        header += [f"{known.words}{place}", *([f"relative to {reference}{place}"] if compared else [])]
+        header += [f"{known.words}{place}", *([f"{to}{place}"] if compared else [])]
     header += [units_word(own), *(["has to know"] if noted else [])]
     for label in labels:
         cells, number = [label], ""
@@ -116,13 +119,20 @@ def ranking_table(
     return PageTable(f"{capital(known.words)} by scheduler{further}", header, rows, marked)
 
 
-def _relative(row: Mapping[Any, Any], relation: str) -> str:
+def _relative(row: Mapping[Any, Any], relation: str, known: Measure) -> str:
     """A comparison with its interval, or why there is none."""
-    reason = str(row.get(f"{relation}_reason") or "")
     note = "" if row["significant"] else " (n.s.)"
-    if reason:
-        note = " (identical)" if reason.startswith("identical") else " (not estimable)"
-    return f"{estimate_text(row, of=relation)}{note}"
+    if str(row.get(f"{relation}_reason") or "").startswith(IDENTICAL):
+        note = " (identical)"
+    elif pd.isna(row["probability"]):
+        note = " (not estimable)"
+    unit, share = _unit(relation, known)
+    return f"{estimate_text(row, unit, share=share, of=relation)}{note}"
+
+
+def _unit(relation: str, known: Measure) -> tuple[str, bool]:
+    """Unit of a comparison, and whether it is one of shares: a ratio has none."""
+    return ("1", False) if relation == "ratio" else (known.unit, known.share)
 
 
 def narrow_table(numbers: pd.DataFrame, specification: Specification) -> PageTable | None:
@@ -137,9 +147,10 @@ def narrow_table(numbers: pd.DataFrame, specification: Specification) -> PageTab
     for row in numbers.head(MOST_ROWS).to_dict("records"):
         known = known_measure(str(row["measure"]))
         compared = pd.notna(row.get(relation))
-        unit, share, of = ("1", False, relation) if compared else (known.unit, known.share, "")
         first = ", ".join(name(row[column]) for column in columns) or known.words
         words = [known.words] if several else []
+        unit, share = _unit(relation if compared else "", known)
+        of = relation if compared else ""
         rows.append([first, *words, estimate_text(row, unit, share=share, of=of)])
     header = [", ".join(columns) or "measure", *(["measure"] if several else []), "value"]
     return PageTable(specification.title, header, rows)

@@ -100,13 +100,15 @@ def test_why_there_is_no_interval(values: list[float], reference: list[float], r
 
 def test_identical_units_have_the_value_as_bounds_and_say_so() -> None:
     same = np.full(6, 0.1)
-    for found in (
-        inference.mean(same),
-        inference.difference(same * 3, same),
-        inference.ratio(draws(1, 6), draws(1, 6)),
-        inference.ratio(np.zeros(6), np.ones(6)),
+    for found, reason in (
+        (inference.mean(same), "identical"),
+        (inference.ratio(draws(1, 6), draws(1, 6)), "identical"),
+        (inference.difference(draws(1, 6), draws(1, 6)), "identical"),
+        (inference.difference(same * 3, same), "the same difference"),
+        (inference.ratio(draws(1, 6) / 2, draws(1, 6)), "the same ratio"),
+        (inference.ratio(np.zeros(6), np.ones(6)), "the same ratio"),
     ):
-        assert found.reason == "identical in all replicates"
+        assert found.reason == f"{reason} in all replicates"
         assert found.low == found.value == found.high
 
 

@@ -24,6 +24,7 @@ from gridsched.metrics.grid import (
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
 from gridsched.submission import AlignName
+from gridsched.summary import summarise
 from gridsched.systems.ideal.scheduler import Ideal
 from gridsched.systems.superscheduler.scheduler import SchemeName, Superscheduler
 from gridsched.workloads import Workload
@@ -226,6 +227,19 @@ def test_times_leave_the_warm_up_out_and_nothing_else_does(jobs: list[Job], warm
             expected = later[name] if of_times else plain[name].values
             np.testing.assert_allclose(summary[name].values, expected, rtol=1e-12, atol=1e-12, err_msg=name)
         assert float(summary["jobs"]) == whole["jobs"]
+
+
+def test_all_measures_of_jobs_are_of_the_same_jobs() -> None:
+    run = simulated("central")
+    found = summarise(run, warm_up=0.25, cool_down=0.25, slowdown_threshold=1.0)
+    pooled = found.isel(job_class=0)
+    jobs = np.bincount(
+        run["home_cluster"].values[metrics.measured_jobs(run, 0.25, 0.25)], minlength=run.sizes["cluster"]
+    )
+    assert jobs.sum() == int(pooled["jobs"])
+    for name in ("wait_time", "bounded_slowdown"):
+        mean = np.average(found[f"{name}_mean_home"].fillna(0), weights=jobs)
+        assert mean == pytest.approx(float(pooled[f"{name}_mean"]))
 
 
 def test_a_grid_worked_out_by_hand() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_the_best_is_named_with_its_ratio_and_who_equals_it() -> None:
     best = by["ratio"].idxmin()
     other = "b" if best == "a" else "a"
     assert sentences[0].startswith(f"{best} has the lowest mean wait time: ")
-    assert f"{other} does not differ significantly from {best}." in sentences
+    assert f"{other} does not differ significantly from {best} in mean wait time." in sentences
     assert any("one a higher one" in line for line in sentences)
 
 
@@ -107,6 +108,42 @@ def test_identical_runs_say_so() -> None:
     numbers, sentences = said(study({"s": {"easy": same, "a": same}}))
     assert "identical" in sentences[0]
     assert (numbers["significant"] == 0).all()
+
+
+def test_the_same_ratio_everywhere_is_no_identity() -> None:
+    numbers, sentences = said(study({"s": {"easy": draws(100, 1), "a": draws(100, 1) / 2}}))
+    assert numbers.set_index("scheduler").loc["a", "significant"] == -1
+    assert sentences[0] == "a has the lowest mean wait time: 0.5 [0.5, 0.5] of that of easy."
+    _, sentences = said(study({"s": {"easy": [100.0] * 10, "a": [50.0] * 10, "b": [200.0] * 10}}))
+    assert not any("identical" in line for line in sentences)
+
+
+def test_a_twin_of_the_best_does_not_differ_from_it() -> None:
+    best = draws(50, 2)
+    waits = {"easy": draws(100, 1), "a": best, "b": best.copy(), "c": draws(80, 5)}
+    _, sentences = said(study({"s": waits}))
+    assert "b does not differ significantly from a in mean wait time." in sentences
+    assert not any("All other" in line for line in sentences)
+
+
+@pytest.mark.parametrize("waits", [[0.0] * 10, [46.0] * 3])
+def test_who_cannot_be_compared_is_not_passed_over(waits: list[float]) -> None:
+    _, sentences = said(study({"s": {"easy": draws(100, 1), "a": waits, "b": draws(50, 3)}}))
+    assert sentences[0].startswith("Of those that can be compared, b has the lowest mean wait time")
+    assert not any("All other" in line for line in sentences)
+
+
+def test_all_baselines_of_a_figure_count_as_comparisons() -> None:
+    noise = {place: draws(100, seed) for seed, place in enumerate(("a", "b", "a2", "b2"))}
+    whole = study({place: {"easy": values} for place, values in noise.items()})
+    whole = whole.assign_coords(baseline=("scenario", ["a", "b", "a", "b"]))
+    effects = Specification(
+        name="e", form="ranking", title="E", measures=("wait_time_mean",), reference="scenario"
+    )
+    both = presentation.numbers(effects, whole)
+    one = presentation.numbers(replace(effects, where={"scenario": ["a", "a2"]}), whole)
+    apart = both[both["scenario"] == "a2"]["probability"].item()
+    assert apart == pytest.approx(min(2 * one["probability"].item(), 1))
 
 
 def test_several_scenarios_are_named_where_the_winner_changes() -> None:

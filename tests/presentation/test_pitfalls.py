@@ -74,7 +74,8 @@ RAW: dict[str, Any] = {"name": "D", "archive": "DAS2-fs1-2003"}
         ),
         ("average of slowdowns", (study(), slowdowns(70.0)), (study(), slowdowns(7.0))),
         ("no intervals", (study(), dataset(a_low=np.nan)), (study(), dataset(a_low=1.0))),
-        ("no intervals", (grid(), dataset(a=1.0)), (grid(), dataset(a=("replicate", [1.0, 2.0])))),
+        ("no intervals", (grid(), dataset(a=1.0)), (grid(), dataset(a=("replicate", [1.0] * 5)))),
+        ("no intervals", (grid(), dataset(a=("replicate", [1.0] * 4))), (grid(), dataset(a_low=1.0))),
         ("load by squeezing", (grid(loads=[1.0, 1.2]), dataset()), (grid(), dataset())),
         (
             "load by squeezing",
