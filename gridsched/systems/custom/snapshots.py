@@ -72,11 +72,15 @@ def _arrays(a: Simulated) -> list[NDArray[Any]]:
 
 
 def _alive(a: Simulated) -> NDArray[np.int64]:
-    """Jobs that wait or run."""
-    state, real = a.state[0], a.local.real
+    """Jobs that wait or run, and those that were submitted and may not start yet."""
+    state, real, lives = a.state[0], a.local.real, a.local.lifecycles
     first = int(state["first"])
     parts = [a.queue["job"][first : first + int(state["queued"])], a.running["job"][: int(state["running"])]]
     parts += [real.waiting[m, : int(count)] for m, count in enumerate(real.state["waiting"][:, 0]) if count]
+    later = lives.timers["job"][: int(lives.state[0]["timers"])]
+    parts.append(later[later < len(lives.jobs)])
+    if len(lives.dependents):
+        parts.append(np.flatnonzero(lives.jobs["unmet"][: int(lives.state[0]["arrival"])] > 0))
     return np.concatenate(parts)
 
 
