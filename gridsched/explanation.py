@@ -450,6 +450,11 @@ def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy
             f"{run.attrs['scheme']} is a scheduler of a user, whose rules are not known; "
             "explain a run of a local policy"
         )
+    if run.attrs.get("system") != "local" or (run.sizes["cluster"] > 1 and "piece_segment" not in run):
+        raise ConfigurationError(
+            f"a run of {run.attrs['scheme']} on {run.sizes['cluster']} clusters; "
+            "explain a run of a local policy on one cluster"
+        )
     made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
     policy = named_policy(made_by if policy is None else policy)
     if policy.name != made_by:

@@ -110,8 +110,9 @@ class _Clusters:
         visible: int = 128,
         backfilling: SequenceBackfilling = "none",
         reward: str = "bounded_slowdown_mean",
-        starts: Sequence[int] | None = None,
+        starts: Sequence[int] | Integers | None = None,
     ) -> None:
+        starts = None if starts is None else list(map(int, starts))
         _check_name("backfilling", backfilling, get_args(SequenceBackfilling))
         _check_name("reward", reward, REWARDS)
         for key, value in (("num_envs", clusters), ("length", length), ("visible", visible)):
@@ -276,7 +277,7 @@ class QueueOrderEnv(gymnasium.Env[Observations, np.int64]):
         visible: int = 128,
         backfilling: SequenceBackfilling = "none",
         reward: str = "bounded_slowdown_mean",
-        starts: Sequence[int] | None = None,
+        starts: Sequence[int] | Integers | None = None,
     ) -> None:
         self._cluster = _Clusters(1, workload, processors, length, visible, backfilling, reward, starts)
         self._places = QueuePlace(visible)

@@ -24,7 +24,7 @@ from gridsched.engine import node_clusters as grid
 from gridsched.engine.bundles import column
 from gridsched.engine.clusters import GridArrays, GridOptions, allocation
 from gridsched.engine.jit import inline, jit, noinline, shift
-from gridsched.engine.job_lifecycle import REFUSED, REQUEUE_AT_END, REQUEUE_NEVER
+from gridsched.engine.job_lifecycle import COMPLETED, REFUSED, REQUEUE_AT_END, REQUEUE_NEVER
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.nodes import queue as local_queue
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
@@ -444,6 +444,7 @@ def _send(a: Simulated, j: int, m: int, options: GridOptions, score: Any) -> int
 def _withdraw(a: Simulated, j: int) -> int:
     """Take a job that was sent and has never started back into the queue."""
     known = 0 <= j < len(a.entry) and a.g.entry[j] >= 0 and not a.direct[j] and _place_of(a, j) < 0
+    known = known and a.local.lifecycles.jobs[j]["fate"] == COMPLETED  # whose user did not give up
     if not known or a.local.real.jobs[j]["start"] >= 0 or a.local.real.jobs[j]["done"]:
         return _NOT_SENT
     if a.local.real.jobs[j]["killed"] > 0:

@@ -405,7 +405,8 @@ def events_of(cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:
 def executed(log: RecordArray, cluster: int) -> tuple[RecordArray, dict[str, Integers]]:
     """Segments and their pieces, of what was executed on a cluster, in the order in which it was."""
     # pieces of one execution were written one after the other
-    new = np.append(True, (np.diff(log["job"]) != 0) | (np.diff(log["start"]) != 0))[: len(log)]
+    changes = [np.diff(log[name]) != 0 for name in ("job", "start", "end")]
+    new = np.append(True, np.any(changes, axis=0))[: len(log)]
     segment = np.cumsum(new) - 1
     first = log[new]
     segments: RecordArray = np.empty(len(first), SEGMENT)

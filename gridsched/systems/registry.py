@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import Parameter, signature
 from typing import Any
 
 import xarray as xr
@@ -26,6 +27,8 @@ SYSTEMS: tuple[str, ...] = (
     "custom",
 )
 """Rooms under `gridsched.systems`; the module `scheduler` of each has `SCHEDULERS`, schedulers by name."""
+
+_OPEN = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 @cache
@@ -64,7 +67,7 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
             f"scheduler is {scheduler!r}; give a name, a local policy, or a scheduler with its parameters"
         )
     if is_in_file(scheduler):
-        own: Scheduler = load_scheduler(scheduler)()
+        own: Scheduler = _with_defaults(scheduler, load_scheduler(scheduler))
         return own
     if is_library(scheduler):
         return library(library=scheduler)
@@ -79,6 +82,17 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         f"unknown scheduler {scheduler!r}{meant(scheduler, names())}; "
         f"use one of {', '.join(names())}, easy(r), path/to/file.py:Class, or path/to/library.so"
     )
+
+
+def _with_defaults(name: str, scheduler: Any) -> Any:
+    """A user's scheduler with its parameters as by default."""
+    parameters = signature(scheduler).parameters.values()
+    lacking = [each.name for each in parameters if each.default is each.empty and each.kind not in _OPEN]
+    if lacking:
+        raise ConfigurationError(
+            f"scheduler {name}: {lacking[0]} has no default; give it one, or give an object of the class"
+        )
+    return scheduler()
 
 
 def is_in_file(name: Any) -> bool:

@@ -17,6 +17,7 @@ True
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -117,15 +118,15 @@ class Actions(ABC):
         """
         self._act(Action.REQUEUE if requeue else Action.KILL, job)
 
-    def call_at(self, time: int) -> None:
-        """Let `advance` stop at a time, as long as there are jobs.
+    def call_at(self, time: float) -> None:
+        """Let `advance` stop at a time, or in the next whole second, as long as there are jobs.
 
         Raises
         ------
         ScheduleError
             If the time is not after now.
         """
-        self._act(Action.CALL, -1, time=time)
+        self._act(Action.CALL, -1, time=math.ceil(time))
 
     @abstractmethod
     def _act(self, kind: int, job: int, cluster: int = -1, time: int = 0, nodes: Nodes = None) -> None:
@@ -225,6 +226,7 @@ class Simulator(Actions):
         self._options = GridOptions(overrun_code(submission.conventions.overrun), int(StartPredictions.EXACT))
         self._actions = np.zeros(1, engine.ACTION)
         self._done = False
+        self._past: dict[object, None] = {}  # snapshots from which the simulation went on to where it is
         self._sends: Literal[True] | None = None
         self._pinned: Any = None
         self.memory: dict[str, Any] = {}
@@ -343,10 +345,27 @@ class Simulator(Actions):
 
     def snapshot(self) -> SimulatorSnapshot:
         """The simulation as it is now; its cost grows with the nodes and the jobs that wait or run."""
-        return snapshots.take(self._arrays, self.memory, self._done)
+        taken = snapshots.take(self._arrays, self.memory, self._done)
+        self._past[taken.mark] = None
+        return taken
 
     def restore(self, snapshot: SimulatorSnapshot) -> None:
-        """Go back to a snapshot that this simulator made."""
+        """Go back to a snapshot of the past of this simulation.
+
+        It may be restored any number of times, but not after one that is older: it is none of the past then.
+
+        Raises
+        ------
+        ScheduleError
+            If the simulation did not come from there.
+        """
+        if snapshot.mark not in self._past:
+            raise ScheduleError(
+                "this snapshot is not of the past of the simulation: an older one was restored since, or "
+                "another simulation made it"
+            )
+        while next(reversed(self._past)) is not snapshot.mark:
+            self._past.popitem()
         snapshots.put_back(self._arrays, snapshot, self._fates)
         self.memory, self._done = copy.deepcopy(snapshot.memory), snapshot.done
 
@@ -365,6 +384,7 @@ class Simulator(Actions):
         outcome = self._call(engine.act, lambda: (self._actions, where))
         if outcome != Reply.DONE:
             raise self._refused(kind, job, cluster, time, Reply(outcome))
+        self._done = False
 
     def _refused(self, kind: int, job: int, cluster: int, time: int, why: Reply) -> ScheduleError:
         """Error of an action that is not possible."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class SimulatorSnapshot:
     pieces: int
     memory: dict[str, Any]
     done: bool
+    mark: object = field(default_factory=object)
+    """What is its own alone, so that a simulator knows it again without keeping it."""
 
 
 def _of_jobs(a: Simulated) -> list[NDArray[Any]]:
@@ -76,7 +78,9 @@ def _alive(a: Simulated) -> NDArray[np.int64]:
     state, real, lives = a.state[0], a.local.real, a.local.lifecycles
     first = int(state["first"])
     parts = [a.queue["job"][first : first + int(state["queued"])], a.running["job"][: int(state["running"])]]
-    parts += [real.waiting[m, : int(count)] for m, count in enumerate(real.state["waiting"][:, 0]) if count]
+    # the last state is that of the copy on which starts are predicted
+    of_clusters = real.state["waiting"][: len(real.waiting), 0]
+    parts += [real.waiting[m, : int(count)] for m, count in enumerate(of_clusters) if count]
     later = lives.timers["job"][: int(lives.state[0]["timers"])]
     parts.append(later[later < len(lives.jobs)])
     if len(lives.dependents):

@@ -317,6 +317,83 @@ def test_a_simulation_goes_on_from_a_snapshot_as_it_did(seed: int) -> None:
     assert runs[0].identical(runs[1])
 
 
+def test_a_snapshot_is_restored_with_the_past_that_it_has() -> None:
+    sim = gs.Simulator(jobs_of(submit_time=[0, 0], run_time=[10, 10], requested_processors=[4, 4]), 4)
+    sim.advance()
+    root = sim.snapshot()
+    sim.start(0)
+    sim.advance()
+    branch = sim.snapshot()
+    sim.restore(branch)
+    sim.restore(root)
+    sim.start(1)
+    with pytest.raises(ScheduleError, match="not of the past"):
+        sim.restore(branch)
+    sim.restore(root)
+    assert sim.queue["job"].tolist() == [0, 1]
+
+
+def test_a_snapshot_may_be_taken_beside_predictions() -> None:
+    jobs = jobs_of(submit_time=[0, 0, 0], run_time=[10, 10, 5], requested_processors=[2, 4, 2])
+    sim = gs.Simulator(jobs, 4)
+    sim.advance()
+    sim.start(0)
+    sim.send(1)
+    assert sim.predicted_start(2) == 0
+    sim.restore(sim.snapshot())
+    assert sim.queue["job"].tolist() == [2]
+
+
+def test_a_job_whose_user_gave_up_is_not_withdrawn() -> None:
+    jobs = jobs_of(
+        submit_time=[0, 1, 30],
+        run_time=[100, 10, 10],
+        requested_processors=[4, 4, 4],
+        gives_up_time=np.array([-1, 20, -1]),
+    )
+    sim = gs.Simulator(jobs, 4)
+    while sim.advance() and sim.now < 30:
+        for job in sim.queue["job"].tolist():
+            sim.send(job)
+    with pytest.raises(ScheduleError, match="does not wait on a cluster"):
+        sim.withdraw(1)
+
+
+def test_a_simulation_goes_on_with_what_is_done_at_its_end() -> None:
+    sim = gs.Simulator(jobs_of(submit_time=[0, 5], run_time=[10, 10], requested_processors=[2, 4]), 4)
+    while sim.advance():
+        if sim.now == 0:
+            sim.start(0)
+    sim.start(1)
+    with pytest.raises(ScheduleError, match="not at its end"):
+        sim.run()
+    while sim.advance():
+        pass
+    run = sim.run()
+    assert run["start_time"].values.tolist() == [0, 10]
+    assert run["end_time"].values.tolist() == [10, 20]
+
+
+def test_executions_that_begin_at_one_instant_are_two() -> None:
+    sim = gs.Simulator(jobs_of(submit_time=[0], run_time=[10], requested_processors=[2]), 4)
+    sim.advance()
+    sim.start(0)
+    sim.kill(0, requeue=True)
+    sim.start(0)
+    while sim.advance():
+        pass
+    run = sim.run()
+    gs.verify(run)
+    assert run["segment_end"].values.tolist() == [0, 10]
+
+
+def test_calls_come_in_the_next_whole_second() -> None:
+    sim = stepped()
+    sim.call_at(sim.now + 1.5)
+    sim.advance()
+    assert sim.now == 2
+
+
 def test_a_snapshot_survives_that_arrays_grow() -> None:
     many = jobs_of(
         submit_time=np.arange(3000) // 2,
