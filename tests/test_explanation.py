@@ -284,6 +284,15 @@ def test_jobs_that_cannot_be_explained(job: int, policy: Any, complaint: str) ->
         explain(COUNTED, job, policy)
 
 
+def test_runs_of_grids_cannot_be_explained() -> None:
+    jobs = jobs_of(submit_time=[0, 1], run_time=[10, 10], requested_processors=[5, 5])
+    clusters = [gs.Cluster(processors=MACHINE, name=name) for name in "ab"]
+    for scheduler in ("easy", "central"):
+        run = simulate([jobs, jobs], clusters, scheduler)
+        with refused("explain a run of a local policy on one cluster"):
+            explain(run, 1)
+
+
 def test_a_run_of_a_cluster_with_its_own_policy_is_explained() -> None:
     jobs = jobs_of(submit_time=[0, 1], run_time=[10, 10], requested_processors=[5, 5])
     run = simulate(jobs, gs.Cluster(processors=MACHINE, policy="sjf"))

@@ -393,7 +393,7 @@ class Controller:
             opens=np.zeros(most, np.uint8),
             up=np.zeros(words, np.int64),
             order=np.zeros(most, np.int64),
-            count=np.zeros(5, np.int64),
+            count=np.zeros(7, np.int64),
         )
         self.parameters, self.unit = parameters, unit
         self.latency: Integers = np.broadcast_to(np.asarray(latency, np.int64), count)

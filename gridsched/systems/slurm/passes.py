@@ -71,9 +71,10 @@ from gridsched.systems.slurm.kernels import (
     usable_at,
 )
 
-TRIES, STARTS, NEXT = 2, 3, 4
+TRIES, STARTS, NEXT, CUT, WHOLE = 2, 3, 4, 5, 6
 """Places in `Space.count`: of the jobs that a pass tried, of those that it started, and of the place in the
-queue where it goes on, 0 for a new one."""
+queue where it goes on, 0 for a new one; of 1 more than the array whose tasks have their shortest limit, 0 for
+none, and of their own limit."""
 
 NEITHER, STARTED, PLANNED, FULL = 0, 1, 2, 3
 """What a backfill pass did with a job."""
@@ -625,7 +626,6 @@ def backfill_pass(
             begin_pass(t, r)
     partitions = t.reach.shape[0]
     count, before = 0, s.count[TRIES]
-    cut, whole_limit = -1, 0  # an array of which the tasks have their shortest limit, and the other one
     first = s.count[NEXT]
     for k in range(first, length):
         j = rows[k]
@@ -659,9 +659,9 @@ def backfill_pass(
             continue
         count_test(r, own, 1)
         count_test(r, u, 1)
-        if cut >= 0 and cut == array and has_licences(t, j):
-            limit_tasks(t, queue, waiting, array, whole_limit)
-            cut = -1
+        if s.count[CUT] == array + 1 > 0 and has_licences(t, j):
+            limit_tasks(t, queue, waiting, array, s.count[WHOLE])
+            s.count[CUT] = 0
         limit = t.jobs[j]["limit"]
         done = test_job(t, s, r, b, p, j, now)
         if done == FULL:
@@ -677,7 +677,7 @@ def backfill_pass(
                 r.moved[0, array], r.moved[1, array] = r.passes[0], own
                 if t.jobs[j]["least"] < limit and not b.keeps_limits:
                     limit_tasks(t, queue, waiting, array, t.jobs[j]["least"])
-                    cut, whole_limit = array, limit
+                    s.count[CUT], s.count[WHOLE] = array + 1, limit
             started[count] = t.jobs[j]["of"]
             count += 1
             s.count[STARTS] += 1
