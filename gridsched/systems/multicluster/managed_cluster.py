@@ -214,6 +214,10 @@ class ManagedCluster(ABC):
             return now
         return first_fall(self._starts_in_fact(now), self._plan.end, threshold, now)
 
+    def keeps_waiting(self, now: int) -> bool:
+        """Whether a job waits that does not start now."""
+        return bool(len(self.waiting)) and bool((self._starts_in_fact(now) > now).any())
+
     def resize(self, resources: int, now: int) -> Integers:
         """Add or remove the highest resources; return the jobs that are too large for the cluster now.
 

@@ -147,9 +147,7 @@ class Run:
 
     def _may_start(self) -> bool:
         """Whether jobs wait to start, or come."""
-        return bool(self._coming) or any(
-            cluster.falls_to(0, self._now) > self._now for cluster in self.clusters
-        )
+        return bool(self._coming) or any(cluster.keeps_waiting(self._now) for cluster in self.clusters)
 
     def _collected_until(self, now: int) -> int:
         """When jobs that are collected now are handed over if nothing else happens."""
