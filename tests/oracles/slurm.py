@@ -220,9 +220,9 @@ class Controller:
         self.floors: dict[int, int] = {}
         self.hetjobs: list[int] = []
         self.backfilled = 0
-        # when passes saw tasks first; arrays of which as many run as may, and since when the others wait
+        # when passes saw tasks first; those that wait while as many run as may, and since when they wait anew
         self.first_seen: dict[int, int] = {}
-        self.full_arrays: set[int] = set()
+        self.held_back: set[int] = set()
         self.since: dict[int, int] = {}
         # a backfill pass that was interrupted
         self.rest: Generator[None, int, None] | None = None
@@ -333,16 +333,17 @@ class Controller:
     def see_arrays(self, now: int) -> None:
         """See tasks of arrays for the first time, and which arrays have as many running as may.
 
-        Their tasks wait since then, and anew once fewer run.
+        Tasks that wait then wait anew once fewer run.
         """
+        waiting = {self.rows[row][0] for row in self.waiting(now)}
         for j, job in enumerate(self.jobs):
             if job.array >= 0 and job.submit < now:
                 self.first_seen.setdefault(j, now)
             if self.tasks(j, now) >= self.most_tasks(j):
-                self.full_arrays.add(job.array)
-            elif job.array in self.full_arrays:
-                self.full_arrays.remove(job.array)
-                self.since[job.array] = now
+                self.held_back |= waiting & {j}
+            elif j in self.held_back:
+                self.held_back.remove(j)
+                self.since[j] = now
 
     def advance(self, now: int) -> None:
         """Let all happen before an instant; what was used is counted until then, and then jobs end first."""
@@ -1157,7 +1158,7 @@ class Controller:
         """Whether nodes are kept for a job that cannot start."""
         cluster = self.cluster
         enough = self.priority(self.row[j]) >= cluster.least_priority
-        begin = max(self.begin[j], self.first_seen.get(j, 0), self.since.get(self.jobs[j].array, 0))
+        begin = max(self.begin[j], self.first_seen.get(j, 0), self.since.get(j, 0))
         return enough and now - begin >= cluster.least_age
 
     # --- components of heterogeneous jobs -----------------------------------------------------------
