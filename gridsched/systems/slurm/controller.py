@@ -707,7 +707,7 @@ class Controller:
         """Let a node that a job had be free, or let a job that was preempted wait again."""
         if node == _WAITS:
             # components are tried, and can start or be held anew, while they are held
-            if self.held[job] != now or self.start[job] >= 0:
+            if self.held.get(job) != now or self.start[job] >= 0:
                 return
             for row in self.rows.get(job, (job,)):
                 self.tables.jobs["begin"][row] = now // self.unit
@@ -896,6 +896,8 @@ class Controller:
             gone = 0
             for job in started.tolist():
                 gone += len(self.rows.get(job, (job,)))
+                # components start while they are held, and may be killed before that ends
+                self.held.pop(job, None)
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
                     job_lifecycle.start(self.pinned_lifecycles, job, now)
