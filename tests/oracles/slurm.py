@@ -1441,6 +1441,8 @@ class Controller:
             if moment > found[0]:
                 self.noted.append(now)
             begin, nodes = max(found[0], moment), found[1]
+            if begin <= now and set(nodes) & self.leaving:
+                begin, later = now + 1, None
             if job.hetjob >= 0:
                 self.learn(self.row[j], begin)
             elif begin <= now:
@@ -1533,7 +1535,7 @@ class Controller:
         if aside:
             nodes = self.without(j, usable, now, aside)
         if nodes is not None:
-            return (now + 1 if set(nodes) & self.leaving else now), nodes
+            return now, nodes
         # with select/cons_tres a job with GPUs leaves marks wherever it is tried, whatever the answer is for
         if now_only and (self.cluster.linear or not self.jobs[j].gpus):
             return None
