@@ -29,7 +29,8 @@ _LARGEST = 10**15
 """A value is smaller; more is an error, and could not be counted."""
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(.*)")
-_OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|([^:]*))")
+_OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|(.*?))(?=:\s*[A-Za-z]+=|$)")
+"""Option of a line and its value, in which a colon may stand: gres/gpu:a100=8."""
 
 RUNNING = {
     "GrpJobs": ("group", "jobs"),
@@ -261,7 +262,8 @@ def read_usage(path: str | Path, accounting: Accounting) -> Accounting:
             raise ConfigurationError(
                 f"{where}: user {who[1]} of account {who[0]} is not in the dump; dump the accounts again"
             )
-        usage[who] = float(_number(row["RawUsage"], f"{where}: RawUsage"))
+        # a user may have an association for each partition
+        usage[who] = usage.get(who, 0.0) + float(_number(row["RawUsage"], f"{where}: RawUsage"))
     return replace(accounting, usage=usage)
 
 
@@ -383,7 +385,7 @@ def resources(text: str, where: str, left: list[str] | None = None) -> dict[str,
 
 def megabytes(text: str) -> float:
     """MiB of an amount of memory such as 10G; without a letter it is MiB."""
-    unit = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}.get(text[-1:].upper())
+    unit = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}.get(text[-1:].upper())
     return float(text) if unit is None else float(text[:-1]) * unit
 
 
@@ -393,6 +395,8 @@ def minutes(text: str, where: str) -> int:
 
 
 def _minutes(text: str) -> int:
+    if text.startswith("-"):
+        raise ValueError(text)
     days, _, rest = text.rpartition("-")
     numbers = [int(part) for part in rest.split(":")]
     if not days and len(numbers) < 3:

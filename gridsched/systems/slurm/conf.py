@@ -134,6 +134,7 @@ _WEIGHTS = {
 }
 
 _FLAGS = {
+    "FAIR_TREE": ("fair_tree", True),
     "NO_FAIR_TREE": ("fair_tree", False),
     "SMALL_RELATIVE_TO_TIME": ("small_relative_to_time", True),
     "MAX_TRES": ("max_tres", True),
@@ -351,7 +352,7 @@ def read_configuration(
             raise ConfigurationError(
                 f"{where}: unknown key {key.strip()}{_meant_key(key.strip())}; correct or remove it"
             )
-        elif name in found.values and found.values[name][0] != value and name not in ("slurmctldhost",):
+        elif name in found.values and found.values[name][0] != value and name not in _REPEATED:
             raise ConfigurationError(
                 f"{where}: {_KEYS[name]} is {value!r}, and {found.values[name][0]!r} at "
                 f"{found.values[name][1]}; keep one of them"
@@ -452,7 +453,7 @@ def _with_included(
 
 def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
     """Lines with their place, without comments, joined where they go on; one for each key of the site."""
-    held, first = "", 0
+    held, first, other = "", 0, False
     for number, raw in enumerate(read_text(path).splitlines(), 1):
         text = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
         first = first or number
@@ -461,6 +462,12 @@ def _own_lines(path: str | Path) -> Iterator[tuple[str, str]]:
             continue
         text, held = (held + text).strip(), ""
         place, first = first, 0
+        if text.endswith(" Configuration:"):
+            other = True  # keys of other files, which scontrol prints behind those of slurm.conf
+        elif _PROSE.match(text):
+            other = False
+        if other:
+            continue
         if _OF_MANY.match(text):
             yield f"{path}:{place}", text
         elif "=" in text and _PAIR.sub("", text).strip():
@@ -512,7 +519,18 @@ _MOST_INCLUDED = 50
 
 
 _YES, _NO = ("yes", "up", "true", "1"), ("no", "down", "false", "0")
-"""Words of EnforcePartLimits: the former mean ANY (parse_part_enforce_type, Slurm 22.05)."""
+"""Words of what is on or off (s_p_handle_boolean); the former mean ANY of EnforcePartLimits."""
+
+_ENFORCED = ("associations", "limits", "qos", "safe", "wckeys", "nojobs", "nosteps", "all", "1", "2", "0")
+"""Words of AccountingStorageEnforce; qos is that jobs need one, not that its limits hold."""
+
+
+def _is_on(text: str, where: str) -> bool:
+    """Whether a text says that something is on."""
+    if text.lower() not in (*_YES, *_NO):
+        raise ConfigurationError(f"{where} is {text!r}; use yes or no")
+    return text.lower() in _YES
+
 
 _NODE_KEYS = words(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
@@ -613,7 +631,7 @@ def _partition_of(
         share = "EXCLUSIVE"
     if alone not in ("NO", "NODE"):
         left.append(f"Exclusive={alone}")
-    if int(line.get("gracetime", "0") or 0):
+    if line.get("gracetime", "0") not in ("", "0") and _whole(line["gracetime"], f"{where}: GraceTime"):
         left.append("PartitionName gracetime")
     if share not in ("NO", "EXCLUSIVE", "FORCE:1", "YES:1"):
         left.append(f"OverSubscribe={share}")
@@ -629,13 +647,11 @@ def _partition_of(
         job_factor=_whole(line["priorityjobfactor"], f"{where}: PriorityJobFactor")
         if "priorityjobfactor" in line
         else both,
-        time_limit=None
-        if most.upper() in ("UNLIMITED", "INFINITE")
-        else 60 * minutes(most, f"{where}: MaxTime"),
+        time_limit=None if most.upper() in _WITHOUT_END else 60 * minutes(most, f"{where}: MaxTime"),
         most_nodes=None
-        if line.get("maxnodes", "UNLIMITED").upper() in ("UNLIMITED", "INFINITE")
+        if line.get("maxnodes", "UNLIMITED").upper() in _WITHOUT_END
         else _whole(line["maxnodes"], f"{where}: MaxNodes"),
-        default=line.get("default", "NO").upper() in ("YES", "TRUE"),
+        default=_is_on(line.get("default", "NO"), f"{where}: Default"),
         exclusive=share == "EXCLUSIVE",
         preempt_mode=preempt_mode(line["preemptmode"], f"{where}: PreemptMode", left)[0]
         if "preemptmode" in line
@@ -651,8 +667,14 @@ def _partition_of(
     )
 
 
+_WITHOUT_END = ("UNLIMITED", "INFINITE", "-1")
+"""No limit of times and numbers of nodes."""
+
 _OF_MANY = re.compile(r"include\s|(nodename|partitionname|nodeset|downnodes|frontendname)\s*=", re.IGNORECASE)
 """Lines whose keys are not those of the site."""
+
+_REPEATED = ("slurmctldhost", "prolog", "epilog")
+"""Keys that have several values."""
 
 _PROSE = re.compile(r"Configuration data as of |Slurmctld\(|.*:$", re.IGNORECASE)
 """Lines without a key in what `scontrol show config` prints."""
@@ -724,7 +746,9 @@ def _parameters(found: _Found) -> dict[str, Any]:
     ):
         if value not in known:
             raise ConfigurationError(f"{found.where(key)} is {shown(value)}; use one of {', '.join(known)}")
-    kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters"))]
+    # without parameters select/cons_tres takes this (select_p_node_init)
+    shared = "" if select == "select/linear" else "CR_Core_Memory"
+    kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters", shared))]
     if select == "select/linear" and any(
         kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds
     ):
@@ -744,7 +768,11 @@ def _parameters(found: _Found) -> dict[str, Any]:
     found.left += [f"SelectTypeParameters={kind}" for kind in kinds if kind not in consumed]
     if any(kind.startswith("CR_SOCKET") for kind in kinds):
         found.left.append("SelectTypeParameters=CR_Socket")
-    enforced = set(found.text("AccountingStorageEnforce").lower().split(","))
+    enforced = set(split_hosts(found.text("AccountingStorageEnforce").lower()))
+    if unknown := sorted(enforced - {*_ENFORCED}):
+        raise ConfigurationError(
+            f"{found.where('AccountingStorageEnforce')} has {unknown[0]}; use some of {', '.join(_ENFORCED)}"
+        )
     parameters: dict[str, Any] = {
         "scheduler_type": scheduler.removeprefix("sched/"),
         "select_type": "linear" if select == "select/linear" else "cons_tres",
@@ -754,14 +782,16 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "priority_max_age": found.seconds("PriorityMaxAge", 7 * 86400),
         "priority_decay_half_life": found.seconds("PriorityDecayHalfLife", 7 * 86400),
         "priority_calc_period": found.seconds("PriorityCalcPeriod", 300),
-        "priority_favor_small": found.text("PriorityFavorSmall", "NO").upper() in ("YES", "TRUE"),
+        "priority_favor_small": bool(found.text("PriorityFavorSmall"))
+        and _is_on(found.text("PriorityFavorSmall"), found.where("PriorityFavorSmall")),
         "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
-        "enforce_limits": bool({"limits", "safe", "qos", "all"} & enforced),
+        "enforce_limits": bool({"limits", "2", "safe", "all"} & enforced),
         "safe_limits": bool({"safe", "all"} & enforced),
         "every_partition_admits": enforced_limits == "all",
         **{name: found.number(key, 0) for key, name in _WEIGHTS.items()},
     }
-    for flag in split_hosts(found.text("PriorityFlags")):
+    # in this order, since without the fair tree there is none whatever else is said
+    for flag in sorted(split_hosts(found.text("PriorityFlags")), key=str.upper):
         if flag.upper() in _FLAGS:
             name, on = _FLAGS[flag.upper()]
             parameters[name] = on
@@ -879,6 +909,12 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
             parameters[key] = value.lower() not in ("0", "no", "false")
         elif key in _WHOLE or key in OF_TIME:
             number = _whole(value, where)
+            if number == -1 and key in ("bf_interval", "sched_interval"):
+                raise ConfigurationError(f"{where} is -1, which turns the passes off: this is not modelled")
+            if number == 0 and key == "bf_max_job_test":
+                # slurmctld takes its default
+                found.left.append(f"SchedulerParameters={key}=0")
+                continue
             if number < 0 or (number == 0 and key in ("bf_interval", "bf_resolution", "bf_window")):
                 raise ConfigurationError(f"{where} is {value}; give a number that is not too small")
             parameters[key] = number

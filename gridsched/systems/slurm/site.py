@@ -301,8 +301,8 @@ def _with_members(read: SlurmConfiguration, groups: str | Path | None) -> SlurmC
 
 def _why_unchanged(before: SlurmConfiguration, read: SlurmConfiguration, changes: Sequence[str]) -> str:
     """Why changes leave what is read of a configuration as it is; nothing if they do not."""
-    before = replace(before, not_modelled=read.not_modelled, defaults=read.defaults)
-    if not changes or before != read:
+    as_read = replace(before, not_modelled=read.not_modelled, defaults=read.defaults)
+    if not changes or as_read != read:
         return ""
     rest = [each for change in changes for each in names_in(change)]
     why = []
@@ -311,6 +311,10 @@ def _why_unchanged(before: SlurmConfiguration, read: SlurmConfiguration, changes
         rest = [each for each in rest if each not in found]
         if found:
             why.append(f"{', '.join(name for _, name in found)} {'is' if len(found) == 1 else 'are'} {text}")
+    new = "; ".join(each for each in read.not_modelled if each not in before.not_modelled).lower()
+    for name in [name for _, name in rest if name.lower() in new]:
+        rest = [each for each in rest if each[1] != name]
+        why.append(f"what {name} says is not modelled")
     if rest:
         why.append(f"{', '.join(name for _, name in rest)}: the configuration says so already")
     return "; ".join(why)
@@ -385,7 +389,10 @@ def _numbers(partitions: Sequence[str], known: Sequence[str]) -> list[int]:
 def _called(names: Mapping[str, Sequence[str]], kind: str, name: str) -> str:
     """Number of an account, user or quality of service in a log as text, or what no job has."""
     known = names.get(kind, ())
-    number = _number(name, known)
+    # slurmctld compares names of qualities of service without case
+    number = (
+        _number(name.lower(), [each.lower() for each in known]) if kind == "queue" else _number(name, known)
+    )
     if not known or not name or (kind, name) == ("group", ROOT):
         return name if number is None else str(number)
     # who has no job must not have the name of one who has

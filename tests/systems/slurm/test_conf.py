@@ -8,7 +8,7 @@ import pytest
 
 from gridsched.engine.job_lifecycle import Fate
 from gridsched.simulation import simulate
-from gridsched.systems.slurm.accounts import USE_PARENT, minutes, read_accounting
+from gridsched.systems.slurm.accounts import USE_PARENT, minutes, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmNode, read_configuration
 from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.systems.slurm.scheduler import Slurm
@@ -98,6 +98,10 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ("SchedulerParameters=bf_continue,bf_max_time=60,bf_yield_sleep=1", ()),
         ("LicenseParameters=x", ("LicenseParameters",)),
         ("EnforcePartLimits=ALL", ()),
+        ("PriorityFlags=FAIR_TREE", ()),
+        ("SchedulerParameters=bf_max_job_test=0", ("SchedulerParameters=bf_max_job_test=0",)),
+        ("Prolog=/a\nProlog=/b", ("Prolog",)),
+        ("Cgroup Support Configuration:\nAllowedRAMSpace = 100.0%\n\nSlurmctld(primary) at c is UP", ()),
         (
             "SchedulerParameters=bf_windw=5,kill_invalid_depend,bf_one_resv_per_job,sched_min_interval=9",
             (
@@ -136,6 +140,12 @@ def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...],
         ("PartitionName=p\nPartitionName=p", ["partition p"]),
         ("NodeName=n[1-3] CPUs=1\nNodeName=n2 CPUs=4", ["slurm.conf:4", "node n2 is given twice"]),
         ("PartitionName=p Default=YES\nPartitionName=q Default=YES", ["p and q"]),
+        ("PartitionName=p Default=maybe", ["slurm.conf:3", "Default is 'maybe'", "yes or no"]),
+        ("PartitionName=p MaxTime=-5", ["slurm.conf:3", "MaxTime", "-5"]),
+        ("PartitionName=p GraceTime=5m", ["slurm.conf:3", "GraceTime", "5m"]),
+        ("PriorityFavorSmall=some", ["slurm.conf:3", "PriorityFavorSmall is 'some'"]),
+        ("AccountingStorageEnforce=limit", ["slurm.conf:3", "AccountingStorageEnforce has limit"]),
+        ("SchedulerParameters=bf_interval=-1", ["slurm.conf:3", "bf_interval is -1", "not modelled"]),
     ],
 )
 def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
@@ -177,6 +187,33 @@ def test_numbers_of_qualities_that_make_no_sense(
 def test_ways_to_write_values(lines: str, tmp_path: Path) -> None:
     conf = read_configuration(written(tmp_path, f"{lines}NodeName=n1 CPUs=4\nPartitionName=p Nodes=ALL\n"))
     assert_fields(Slurm.from_configuration(conf), bf_interval=60, bf_window=2880, priority_weight_age=7)
+
+
+@pytest.mark.parametrize(
+    ("lines", "known"),
+    [
+        ("PriorityFavorSmall=1", {"priority_favor_small": True}),
+        ("PriorityFlags=NO_FAIR_TREE,FAIR_TREE", {"fair_tree": False}),
+        ("AccountingStorageEnforce=associations,qos", {"enforce_limits": False}),
+        ("AccountingStorageEnforce=2", {"enforce_limits": True}),
+        ("AccountingStorageEnforce=safe, qos", {"enforce_limits": True, "safe_limits": True}),
+        ("SelectType=select/cons_tres", {"memory_is_consumed": True}),
+        ("SelectType=select/cons_tres\nSelectTypeParameters=CR_Core", {"memory_is_consumed": False}),
+        ("SelectType=select/linear", {"memory_is_consumed": False}),
+        ("SchedulerParameters=bf_max_job_test=0", {"bf_max_job_test": 500}),
+    ],
+)
+def test_values_mean_what_they_mean_to_slurmctld(
+    lines: str, known: dict[str, object], tmp_path: Path
+) -> None:
+    conf = read_configuration(written(tmp_path, f"{lines}\nNodeName=n1 CPUs=4\nPartitionName=p Nodes=ALL\n"))
+    assert_fields(Slurm.from_configuration(conf), **known)
+
+
+def test_a_partition_without_a_limit(tmp_path: Path) -> None:
+    text = "NodeName=n1 CPUs=4\nPartitionName=p Nodes=ALL MaxTime=-1 MaxNodes=-1 Default=1\n"
+    (partition,) = read_configuration(written(tmp_path, text)).partitions
+    assert_fields(partition, time_limit=None, most_nodes=None, default=True)
 
 
 def test_a_word_before_a_key_is_not_dropped(tmp_path: Path) -> None:
@@ -274,6 +311,20 @@ def test_accounts_users_shares_and_limits(tmp_path: Path) -> None:
     assert short.limits.job == {"processors": 64, "wall": 7200}
     assert (short.decays, accounting.qualities["normal"].decays) == (False, True)
     assert accounting.not_modelled == ("limits of the whole cluster", "GrpTRESRunMins=billing", "GrpWall")
+
+
+def test_values_with_colons_and_several_associations_of_a_user(tmp_path: Path) -> None:
+    dump = DUMP.replace("GrpTRES=cpu=128,mem=1T", "GrpTRES=cpu=128,gres/gpu:a100=8,mem=1P:MaxJobs=5")
+    accounting = read_accounting(written(tmp_path, dump, "dump.cfg"))
+    physics = next(each for each in accounting.associations if each.account == "physics" and not each.user)
+    assert physics.limits.running == {
+        ("group", "processors"): 128,
+        ("group", "memory"): 1024**3,
+        ("user", "jobs"): 5,
+    }
+    table = "Account|User|RawUsage\nphysics||1100\nphysics|ann|1000\nphysics|ann|100\n"
+    used = read_usage(written(tmp_path, table, "sshare.txt"), accounting)
+    assert used.usage == {("physics", "ann"): 1100.0}
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,7 @@ def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reaso
         ("FirstJobId=2", "FirstJobId is without effect on starts here"),
         ("PartitionName=batch MaxCPUsPerNode=2", "MaxCPUsPerNode is not modelled"),
         ("PartitionName=batch State=DOWN", "State is not modelled"),
+        ("PartitionName=batch OverSubscribe=FORCE:4", "what OverSubscribe says is not modelled"),
         (
             "SchedulerParameters=bf_busy_nodes,bf_licenses,bf_interval=60",
             "bf_busy_nodes, bf_licenses are not modelled; bf_interval: the configuration says so already",
