@@ -248,7 +248,7 @@ class ComparisonStudy(ReplicatedStudy):
                 },
                 "scheduler_parameters": self.parameters_of(run),
                 "replicates_are": self.replicates_are(scenario),
-                "seed": _seed_of(run, seed),
+                "seed": self._seed_of(run, seed),
                 **({"extension": extension, "extended": extended} if extension else {}),
             },
             also={
@@ -272,6 +272,15 @@ class ComparisonStudy(ReplicatedStudy):
         if len(self.local_policies) > 1:
             return self.scenario_label(run.scenario.name, self.local_policies[0], run.load)
         return ""
+
+    def _seed_of(self, run: ComparedRun, seed: int) -> int:
+        """The seed where something is drawn in a run; others do not depend on it."""
+        errors = self.estimate_errors(run.scenario, run.estimates)
+        random = any(each.placement == "random" for each in run.scenario.machines)
+        # estimates are drawn for all schedulers alike
+        if random or scheduler_made(run.scheduler).draws or (errors is not None and errors.deviation):
+            return seed
+        return failure_seed(run.scenario.machines, seed).get("seed", 0)
 
     def conventions_of(self, run: ComparedRun) -> dict[str, Any]:
         """Keyword arguments of `gridsched.simulate` that say how a run is simulated."""
@@ -530,7 +539,7 @@ def _kinds(study: ComparisonStudy) -> dict[str, str]:
         text = {
             "draws": f"{number} independent draws of the workload",
             "the workload itself": "the workload as it is",
-            "blocks": f"{number} blocks of the log, joined where they depend on each other",
+            "blocks": f"up to {number} blocks of the log, joined where they depend on each other",
             "resampled logs": f"{number} logs resampled by users",
             "shaken logs": f"{number} logs with shaken submit times",
         }[kind]
@@ -560,14 +569,6 @@ def _slowness(run: ComparedRun) -> float:
     asks = any(each.asks_for for each in run.scenario.machines)
     moving = made.system not in ("local", "ideal")
     return (2 if moving else 1) * (5 if "conservative" in str(run.scheduler) else 1) * (5 if asks else 1)
-
-
-def _seed_of(run: ComparedRun, seed: int) -> int:
-    """The seed where something is drawn in a run; others do not depend on it."""
-    random = any(each.placement == "random" for each in run.scenario.machines)
-    if random or scheduler_made(run.scheduler).draws:
-        return seed
-    return failure_seed(run.scenario.machines, seed).get("seed", 0)
 
 
 def written_out(scheduler: Written) -> Any:
@@ -781,7 +782,8 @@ def under(
     if load != 1.0 and len(workload):
         first = int(workload.submit_time.min())
         submit = first + np.round((workload.submit_time - first) / load).astype(np.int64)
-        workload = replace(workload, submit_time=submit)
+        moved: dict[str, Any] = workload.moved_times(submit - workload.submit_time)
+        workload = replace(workload, submit_time=submit, **moved)
     if deviation:
         return with_prediction_errors(workload, deviation, seed=seed)
     if share != 1.0:

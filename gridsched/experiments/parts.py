@@ -168,8 +168,9 @@ class Sizes(ConfigModel):
     def _one_aim(self) -> Self:
         if self.exponent is not None and self.utilisation is not None:
             raise ValueError("exponent, utilisation: give one of them, the other follows")
-        if self.utilisation is not None and self.weighting != "power-law":
-            raise ValueError(f"utilisation: the weighting {self.weighting!r} has nothing to adjust")
+        for key in ("exponent", "utilisation"):
+            if getattr(self, key) is not None and self.weighting != "power-law":
+                raise ValueError(f"{key}: the weighting {self.weighting!r} has nothing to adjust")
         return self
 
 
@@ -307,7 +308,8 @@ class FeedbackConfig(ConfigModel):
     after that as in the log (`think`); or as in the log after a response that is too long for the user, who
     else goes on (`leave`)."""
     seed: Annotated[Whole, Field(ge=0, le=2**31)] = 0
-    """Seed of what is drawn with `leave`: how long users stay, think times and breaks that the log lacks."""
+    """Seed of what is drawn with `leave`: how long users stay, think times and breaks that the log lacks. The
+    seed of the configuration has no part in it."""
 
     @model_validator(mode="after")
     def _drawn(self) -> Self:
@@ -588,7 +590,7 @@ class BaselineConfig(ConfigModel):
 
     baseline: Slug | None = None
     """Scenario of the same jobs under other conditions: how much longer jobs take here than there is
-    measured, by those that end in both."""
+    measured, by the means over the jobs that started in each."""
 
 
 def label_of(part: Any) -> str:

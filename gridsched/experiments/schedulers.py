@@ -294,11 +294,12 @@ def expanded(written: Any) -> tuple[Any, dict[str, list[str]]]:
     if not isinstance(written, list | tuple):
         return written, {}
     made = [_expanded(each) for each in written]
-    labels = {
-        str(each.get("name")): [str(one.get("name")) for one in own]
-        for each, own in zip(written, made, strict=True)
-        if isinstance(each, dict)
-    }
+    labels: dict[str, list[str]] = {}
+    for each, own in zip(written, made, strict=True):
+        label = str(each.get("name") if isinstance(each, dict) else each)
+        labels.setdefault(label, []).extend(
+            str(one.get("name") if isinstance(one, dict) else one) for one in own
+        )
     return list(chain.from_iterable(made)), labels
 
 

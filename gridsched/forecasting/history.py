@@ -143,7 +143,10 @@ def make_forecasts(
     rng = np.random.default_rng([seed, 2])
     moments = waiting_instants(timeline, begin, end, instants, rng)
     if not len(moments):
-        raise ConfigurationError(f"{timeline.name}: no job ever waits, so that there is nothing to forecast")
+        raise ConfigurationError(
+            f"{timeline.name}: no job waits between the first and the last submission; "
+            "there is nothing to forecast"
+        )
     asked_for = {part for name in methods for part in _PARTS_OF.get(name, (name,))}
     parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS if name in asked_for}
     matrix, places, times = [], [], []

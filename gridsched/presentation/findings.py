@@ -318,6 +318,8 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
 
 def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """The highest point of a time series, and whose it is."""
+    if numbers.empty:
+        return NOTHING
     own, known = first_measure(numbers)
     own = own[own["value"].notna()]
     if own.empty:

@@ -113,6 +113,13 @@ def test_the_same_run_under_two_names_is_made_once() -> None:
     assert [scheduler for _, scheduler, _ in study.runs] == ["wait, k 1", "wait, k 2"]
 
 
+def test_a_name_stands_for_all_schedulers_that_have_it() -> None:
+    several = {"name": "s-i", "scheduler": "s-i", "phi": [2, 3]}
+    made, labels = expanded(["local", "s-i", several, {"name": "s-i", "scheduler": "s-i", "phi": [4, 5]}])
+    assert len(made) == 6
+    assert labels["s-i"] == ["s-i", *(f"s-i, phi {phi}" for phi in (2, 3, 4, 5))]
+
+
 BROKEN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inside: (

@@ -100,6 +100,8 @@ class ForecastStudy(Study):
         if self.calibrate and self.truths != ("recorded",):
             raise ValueError("calibrate: only recorded starts have a policy to be fitted; truths: [recorded]")
         for workload in self.workloads:
+            if workload.nodes or workload.failures is not None:
+                raise ValueError(f"workloads: {workload.name}: forecasts are without nodes and failures")
             if "recorded" in self.truths and not workload.is_log:
                 raise ValueError(f"workloads: {workload.name}: only a log has recorded starts")
         return self

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gridsched.engine import committed
 from gridsched.experiments import files
@@ -39,6 +39,10 @@ MEASURES = ("jobs", "bounded_slowdown_mean", "utilisation_makespan", "utilisatio
 """What a study measures of each sequence."""
 
 _HERE = "gridsched.experiments.kinds.sequences"
+
+
+_UNUSED = ("window", "leave_out_status", "leave_out_queue", "cancelled", "speed")
+"""Keys of logs that have no part in sequences."""
 
 
 class SequenceStudy(Study):
@@ -71,6 +75,16 @@ class SequenceStudy(Study):
     waits: Annotated[tuple[WaitName, ...], Field(min_length=1), Different] = ("unset", "true")
     """Waits that scores have: the true one, or one that is counted to a start of -1, which the published
     simulator has set nowhere when it asks."""
+
+    @model_validator(mode="after")
+    def _whole_logs(self) -> Self:
+        for workload in self.workloads:
+            unused = workload.model_fields_set & {*_UNUSED}
+            if unused:
+                raise ValueError(
+                    f"workloads: {workload.name}: {min(unused)} has no effect on sequences; leave it out"
+                )
+        return self
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:

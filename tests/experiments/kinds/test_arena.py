@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,17 @@ def test_conditions(load: float, error: float) -> None:
     assert (abs(after.requested_time - estimate)[known] <= 1).all()
     np.testing.assert_array_equal(after.requested_time[~known], before.requested_time[~known])
     np.testing.assert_array_equal(after.run_time, before.run_time)
+
+
+def test_users_give_up_as_long_after_their_submissions_under_another_load() -> None:
+    before = jobs(3)
+    before = replace(before, gives_up_time=np.where(before.run_time > 50, before.submit_time + 500, -1))
+    after = under(before, 0.5)
+    assert before.gives_up_time is not None
+    assert after.gives_up_time is not None
+    known = before.gives_up_time >= 0
+    np.testing.assert_array_equal(after.gives_up_time >= 0, known)
+    np.testing.assert_array_equal((after.gives_up_time - after.submit_time)[known], 500)
 
 
 def test_drawn_errors_are_lognormal_and_repeat_with_their_seed() -> None:

@@ -20,6 +20,7 @@ from gridsched.forecasting.judging import RANGES
 from gridsched.results import read
 from tests.support.studies import message_about, run_study, study_in
 
+FAILING = {"mean_time_between": 1e6, "mean_repair": 3600}
 STUDY: dict[str, Any] = {
     "name": "tiny",
     "kind": "forecast",
@@ -162,6 +163,10 @@ def test_learned_forecasts_are_a_predictor_that_is_asked_for(tmp_path: Path, dat
         ({"predictors": [NULL, "guessed"]}, "predictors"),
         ({"calibrate": True}, "truths: [recorded]"),
         ({"workloads": [{"name": "own", "processors": 4, "jobs": [[0, 1, 1, 1]]}]}, "only a log"),
+        (
+            {"workloads": [{"name": "own", "file": "own.swf", "processors": 8, "failures": FAILING}]},
+            "without nodes and failures",
+        ),
     ],
 )
 def test_bad_keys_are_named(tmp_path: Path, changes: dict[str, Any], key: str) -> None:

@@ -374,6 +374,11 @@ def test_workloads_of_a_grid_come_back(jobs: list[tuple[int, int, int]]) -> None
             {"weighting": "uniform", "utilisation": 0.5},
             ["'uniform' has nothing to adjust"],
         ),
+        (
+            "scenarios.0.clusters.0.synthetic.sizes",
+            {"weighting": "uniform", "exponent": 2},
+            ["exponent: the weighting 'uniform' has nothing to adjust"],
+        ),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -113,6 +113,10 @@ def test_orders_are_parameters_and_logs_with_backfilling_scenarios(made: Path, d
         ({"workloads": [{"name": "own", "processors": 4, "jobs": [[0, 1, 1, 1]]}]}, "only a log"),
         ({"starts": [1, 1]}, "starts"),
         ({"orders": ["fastest"]}, "orders"),
+        (
+            {"workloads": [{"name": "own", "file": "own.swf", "leave_out_status": [1]}]},
+            "own: leave_out_status has no effect",
+        ),
     ],
 )
 def test_bad_keys_are_named(tmp_path: Path, changes: dict[str, Any], key: str) -> None:

@@ -559,8 +559,8 @@ class DynamicGridStudy(ReplicatedStudy):
         kind, draws = self.replicates_are(self.grid), self.draws(self.grid)
         replicates = {
             "draws": f"{draws} independent draws of all workloads and of what is random in a case",
-            "blocks": f"{BLOCKS} blocks of consecutive jobs, joined where they depend on each other; random "
-            "graphs, shares and leaves are drawn once",
+            "blocks": f"up to {BLOCKS} blocks of consecutive jobs, joined where they depend on each other; "
+            "random graphs, shares and leaves are drawn once",
         }.get(kind, f"{draws} {kind}")
         return [
             "Every schedule is verified against the rules of the model.",

@@ -229,7 +229,7 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def reference_label(self) -> str:
         """The original scenario, unless the study says otherwise."""
-        return self.reference or ORIGINAL
+        return dict(zip(self.labels, self.shown_labels, strict=True)).get(self.reference or "", ORIGINAL)
 
     @property
     def shown_labels(self) -> list[str]:
@@ -593,7 +593,7 @@ class JSchedulerStudy(SchedulerStudy):
             "All runs draw the same clusters: with k, a job asks the first k of one sample.",
             "Jobs that outrun their estimate keep running; the estimate "
             + ("doubles." if self.overrun == "doubling" else "grows by fixed increments."),
-            f"Replicates are {BLOCKS} blocks of consecutive jobs, joined where they depend on each other.",
+            f"Replicates are up to {BLOCKS} blocks of consecutive jobs, joined where one depends on another.",
         ]
 
 

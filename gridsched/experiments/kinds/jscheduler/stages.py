@@ -334,7 +334,11 @@ def measure_original(
     once = _known_once(merged, run, platform, centre, start >= 0)
     if estimates == ORIGINAL_ESTIMATES[0]:
         once = once.assign(
-            offered_load_home=("home", merged["offered_load"].values),
+            # a log of one instant offers an infinite load
+            offered_load_home=(
+                "home",
+                np.where(np.isinf(load := merged["offered_load"].values), np.nan, load),
+            ),
             requested_times_cut_home=("home", merged["requested_times_cut"].values),
         )
     files.write(labelled(measured_schedule(merged, run, once, weights, slowdowns), **labels), target)
