@@ -670,7 +670,7 @@ def partition(partitions: PartitionsConfig, log: str | Path) -> Pairs:
     return [
         (
             made.select(place == index, name=cluster.name, **(counted if index else {})),
-            Cluster(processors=int(sizes[index]), name=cluster.name),
+            cluster.cluster(Cluster(processors=int(sizes[index]), name=cluster.name)),
         )
         for index, cluster in enumerate(partitions.clusters)
     ]

@@ -169,10 +169,7 @@ class PointConfig(ScenarioChoice):
     @property
     def platform(self) -> list[Cluster]:
         """The clusters."""
-        return [
-            Cluster(name=each.name, processors=each.size or 1, speed=each.speed or 1.0)
-            for each in self.clusters
-        ]
+        return [each.cluster(Cluster(name=each.name, processors=each.size or 1)) for each in self.clusters]
 
     @property
     def largest(self) -> Cluster:
