@@ -456,6 +456,8 @@ def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy
             "explain a run of a local policy on one cluster"
         )
     made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
+    if run.attrs["scheme"] == "local" and len(each := set(made_by.split(", "))) == 1:
+        made_by = each.pop()  # the same on all clusters
     policy = named_policy(made_by if policy is None else policy)
     if policy.name != made_by:
         raise ConfigurationError(f"policy {policy.name!r} is not that of the run, {made_by!r}")
@@ -523,6 +525,7 @@ class _Schedule:
         v, own = self.v, self._executions(job)
         starts = v["segment_start"][own].tolist()
         freed = (v["segment_end"] == starts[0]) & (v["segment_start"] < starts[0]) if starts else own[:0]
+        freed = freed & (self.cluster[v["segment_job"]] == self.cluster[job]) if starts else freed
         phases, behind = self._phases(job), self._overtaking(job)
         found = Explanation(
             job=job,

@@ -635,3 +635,11 @@ def test_reasons_are_those_that_the_plain_simulator_sees(seed: int) -> None:
         # nobody waits in phases who does not wait in the plain simulator
         for phase in in_queue:
             assert any(now <= phase.start for now in seen.seen[job]), (seed, job, phase)
+
+
+def test_what_ended_on_another_cluster_freed_no_place() -> None:
+    first = jobs_of(submit_time=[0, 1], run_time=[100, 10], requested_processors=[4, 4])
+    other = jobs_of(submit_time=[0], run_time=[100], requested_processors=[1])
+    clusters = [gs.Cluster(name=name, nodes=[NodeType(cores=4, name=name)]) for name in "ab"]
+    found = explain(simulate([first, other], clusters, "easy"), 2)
+    assert found.freed_by.tolist() == [0]

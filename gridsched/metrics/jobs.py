@@ -54,8 +54,8 @@ RECORDED = "recorded"
 NOT_STARTED = -1
 """Start and end time of a job that was rejected."""
 
-GAVE_UP = 2
-"""Value of the variable `fate` of a job whose user gave up waiting, where a run has it."""
+COMPLETED, GAVE_UP = 0, 2
+"""Values of the variable `fate`, where a run has it: of a job that ended, and whose user gave up waiting."""
 
 
 SinceName = Literal["submit", "eligible"]
@@ -603,7 +603,8 @@ def _fates(run: xr.Dataset) -> dict[str, float]:
     if "fate" not in run or not run.sizes["job"]:
         return {}
     fate, work = run["fate"].to_numpy(), run["processors"].to_numpy() * run["run_time"].to_numpy()
-    ran = _started(run)
+    # of others `extra_work` has what was not done taken off
+    ran = _started(run) & (fate == COMPLETED)
     return {
         "gave_up_share": float((fate == GAVE_UP).mean()),
         "killed": float(run["killed"].sum()),

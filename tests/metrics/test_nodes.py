@@ -160,3 +160,12 @@ def test_a_run_in_which_nothing_ran() -> None:
     summary = gs.summarise(gs.simulate(jobs, gs.Cluster(nodes=[NodeType(cores=4)]), "easy"))
     assert np.isnan(summary["utilisation_cores"])
     assert np.isnan(summary["fragmentation_series"]).all()
+
+
+def test_lost_jobs_have_no_share_in_extra_work() -> None:
+    events = [NodeEvent(time=10, node="node0", kind="down"), NodeEvent(time=20, node="node0", kind="up")]
+    cluster = gs.Cluster(processors=4, processors_per_node=2, requeue="lost", events=events)
+    jobs = jobs_of(submit_time=[0, 0], run_time=[1000, 100], requested_processors=[2, 2])
+    run = gs.simulate(jobs, cluster, "easy")
+    assert (run["fate"].values == 4).any()
+    assert float(gs.summarise(run)["extra_work_share"]) == 0

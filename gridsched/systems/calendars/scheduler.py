@@ -127,6 +127,13 @@ from gridsched.systems.job_outcomes import (
 )
 
 
+def _placements(tree: Manager | Cluster) -> set[str]:
+    """How the managers of a tree place jobs."""
+    if isinstance(tree, Cluster):
+        return set()
+    return {str(tree.placement)}.union(*map(_placements, tree.children))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Calendars(Scheduler):
     """Slots and rules of the calendars of a tree, and the tree.
@@ -243,7 +250,8 @@ class Calendars(Scheduler):
             Manager(
                 name=f"manager of {cluster.name}",
                 children=[cluster],
-                promote_processors=int(self.promote_share * cluster.processors),
+                # a share such as 0.29 of 100 is 29, whatever its digits in binary
+                promote_processors=int(self.promote_share * cluster.processors + 1e-9),
                 promote_duration=round(self.promote_duration * cluster.speed),
             )
             for cluster in clusters
@@ -253,7 +261,9 @@ class Calendars(Scheduler):
     @property
     def draws(self) -> bool:
         """Managers that hold equal bids."""
-        return self.placement == "unbiased"
+        if self.managers is not None:
+            return "unbiased" in _placements(self.managers)
+        return "unbiased" in ([self.placement] if self.levels is None else [x.placement for x in self.levels])
 
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs under the tree of managers.

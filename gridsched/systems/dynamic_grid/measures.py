@@ -263,7 +263,12 @@ def _of_local_jobs(run: xr.Dataset) -> dict[str, Any]:
     home, start = run["home_cluster"].to_numpy(), run["start_time"].to_numpy()
     wait = (start - run["submit_time"].to_numpy()).astype(np.float64)
     yielded = local & (run["yield_time"].to_numpy() >= 0)
-    waited = (start - run["yield_time"].to_numpy()).astype(np.float64)
+    # a job that was killed may have started before grid jobs yield to it
+    job, begins = run["segment_job"].to_numpy(), run["segment_start"].to_numpy()
+    after = begins >= run["yield_time"].to_numpy()[job]
+    next_start = np.full(len(start), np.iinfo(np.int64).max)
+    np.minimum.at(next_start, job[after], begins[after])
+    waited = (np.maximum(start, next_start) - run["yield_time"].to_numpy()).astype(np.float64)
     mean, longest = _mean_and_longest(home[yielded], waited[yielded], clusters)
     return {
         "local_wait_time_mean": _mean_and_longest(home[local], wait[local], clusters)[0],

@@ -21,7 +21,7 @@ from gridsched.systems.calendars import planning
 from gridsched.systems.calendars.kernels import managers
 from gridsched.systems.calendars.planning import prepare
 from gridsched.systems.calendars.scheduler import Calendars
-from gridsched.systems.calendars.tree import Manager, SlotPlan
+from gridsched.systems.calendars.tree import Level, Manager, SlotPlan
 from gridsched.traces import clean, read_swf, select_window
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -464,3 +464,13 @@ def test_a_month_of_kth(archive_mirror: Path) -> None:
         assert run.attrs["delayed"] == 0
         # Slots cost each job a little; none of the configurations is far from backfilling
         assert run["end_time"].max() < 1.1 * conservative["end_time"].max()
+
+
+def test_managers_that_place_at_random_draw() -> None:
+    clusters = [Cluster(name=name, processors=4) for name in "ab"]
+    tree = Manager(name="all", children=clusters, placement="unbiased")
+    assert [
+        Calendars(placement="lowest", levels=levels).draws
+        for levels in (None, [Level(), Level(placement="lowest")], [Level(), Level(placement="unbiased")])
+    ] == [False, "unbiased" in {Level().placement}, True]
+    assert Calendars(placement="lowest", managers=tree).draws
