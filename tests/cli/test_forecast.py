@@ -154,7 +154,7 @@ def test_past_forecasts_are_scored(tmp_path: Path, printed: Callable[..., str]) 
         ("{log} --at 10 --policy easy,fcfs", "takes one policy"),
         ("{log} --at 10 --simulated --job 3", "--job 3"),
         ("{log} --at 10 --history {queue}", "--history"),
-        ("{log} --at 5 --simulated --adjust 3", "no job ever waits"),
+        ("{log} --at 5 --simulated --adjust 3", "no job waits between"),
         ("{queue}", "give the processors of the cluster"),
         ("{queue} --processors 4 --adjust 3", "--adjust is for logs"),
         ("{queue} --processors 4 --calibrate", "--calibrate is for logs"),
