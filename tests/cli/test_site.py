@@ -13,6 +13,7 @@ from tests.traces.test_sacct import COLUMNS, export, line
 
 CONF = """\
 SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/multifactor
 Licenses=fluent:2
 NodeName=n[1-4] CPUs=4 Weight=2 CoreSpecCount=1

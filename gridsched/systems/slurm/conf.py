@@ -225,7 +225,7 @@ class SlurmConfiguration:
     enforces_partitions : bool
         Whether jobs that no partition admits are refused (EnforcePartLimits), or wait for ever.
     defaults : mapping of str to str
-        Keys of `DEFAULTS` that it does not have, with the values of the release.
+        Keys that it does not have, with the values that slurmctld takes.
     """
 
     parameters: Mapping[str, Any]
@@ -380,9 +380,7 @@ def read_configuration(
         licences=_licences(found),
         not_modelled=tuple(dict.fromkeys(found.left)),
         enforces_partitions=found.text("EnforcePartLimits", "no").lower() not in _NO,
-        defaults={
-            key: value for key, value in DEFAULTS[is_since(version, "23.11")].items() if not found.text(key)
-        },
+        defaults={key: value for key, value in _by_default(found).items() if not found.text(key)},
     )
 
 
@@ -731,10 +729,18 @@ DEFAULTS = (
 """Defaults that changed: before 23.11, and since then."""
 
 
+def _by_default(found: _Found) -> dict[str, str]:
+    """Defaults that depend on the release, or on what else it says."""
+    by_default = {**DEFAULTS[is_since(found.version, "23.11")]}
+    if found.text("SelectType", by_default["SelectType"]) != "select/linear":
+        by_default["SelectTypeParameters"] = "CR_Core_Memory"  # select_p_node_init
+    return by_default
+
+
 def _parameters(found: _Found) -> dict[str, Any]:
     """Parameters of the scheduler."""
     scheduler = found.text("SchedulerType", "sched/backfill")
-    by_default = DEFAULTS[is_since(found.version, "23.11")]
+    by_default = _by_default(found)
     select = found.text("SelectType", by_default["SelectType"])
     priority = found.text("PriorityType", by_default["PriorityType"])
     enforced_limits = found.text("EnforcePartLimits", "no").lower()
@@ -746,9 +752,8 @@ def _parameters(found: _Found) -> dict[str, Any]:
     ):
         if value not in known:
             raise ConfigurationError(f"{found.where(key)} is {shown(value)}; use one of {', '.join(known)}")
-    # without parameters select/cons_tres takes this (select_p_node_init)
-    shared = "" if select == "select/linear" else "CR_Core_Memory"
-    kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters", shared))]
+    shared = found.text("SelectTypeParameters", by_default.get("SelectTypeParameters", ""))
+    kinds = [kind.upper() for kind in split_hosts(shared)]
     if select == "select/linear" and any(
         kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds
     ):

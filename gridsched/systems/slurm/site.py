@@ -214,14 +214,18 @@ def read_slurm_site(
 
 
 def _assumed(read: SlurmConfiguration, release: Version) -> str:
-    """What is said of keys that the configuration does not have, and whose defaults changed."""
-    if not read.defaults:
-        return ""
-    own = ", ".join(f"{key}={value}" for key, value in read.defaults.items())
-    if is_since(release, "23.11"):
-        return f"{own}, the default since 23.11"
-    later = ", ".join(value for key, value in DEFAULTS[True].items() if key in read.defaults)
-    return f"{own}, the default of {release} (since 23.11 {later}: name the release with --slurm-version)"
+    """What is said of keys that the configuration does not have, as far as it has to be known."""
+    changed = [key for key in DEFAULTS[True] if key in read.defaults]
+    own = ", ".join(f"{key}={read.defaults[key]}" for key in changed)
+    later = ", ".join(DEFAULTS[True][key] for key in changed)
+    since = (
+        "the default since 23.11"
+        if is_since(release, "23.11")
+        else f"the default of {release} (since 23.11 {later}: name the release with --slurm-version)"
+    )
+    said = [f"{own}, {since}"] if changed else []
+    said += [f"{key}={value}, the default" for key, value in read.defaults.items() if key not in changed]
+    return "; ".join(said)
 
 
 def _partly(

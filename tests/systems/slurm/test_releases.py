@@ -28,7 +28,7 @@ from tests.systems.slurm.test_requests import CONF, PARTS, Asks, simulated, star
             "multifactor",
             "SelectType=select/cons_tres, PriorityType=priority/multifactor",
         ),
-        ("26.05.1", "cons_tres", "multifactor", "the default since 23.11"),
+        ("26.05.1", "cons_tres", "multifactor", "23.11; SelectTypeParameters=CR_Core_Memory, the default"),
     ],
 )
 def test_what_is_not_configured_is_the_default_of_the_release(
@@ -40,6 +40,13 @@ def test_what_is_not_configured_is_the_default_of_the_release(
     assert said in site.assumed
     both = "SelectType=select/linear", "PriorityType=priority/basic"
     assert not gs.read_slurm_site(conf, changes=both, version=version).assumed
+
+
+def test_what_select_cons_tres_shares_out_by_default_is_said(tmp_path: Path) -> None:
+    lines = "SelectType=select/cons_tres\nPriorityType=priority/basic\nNodeName=n1 CPUs=4 RealMemory=9\n"
+    for more, said in (("", "SelectTypeParameters=CR_Core_Memory, the default"), ("CR_Core", "")):
+        text = f"{lines}{more and f'SelectTypeParameters={more}'}\nPartitionName=p Nodes=ALL\n"
+        assert gs.read_slurm_site(written(tmp_path, text)).assumed == said
 
 
 def test_other_releases_are_refused(tmp_path: Path) -> None:
