@@ -654,10 +654,13 @@ def _partition_of(
         preempt_mode=preempt_mode(line["preemptmode"], f"{where}: PreemptMode", left)[0]
         if "preemptmode" in line
         else None,
-        quality="" if line.get("qos", "").lower() in _NOTHING else line["qos"],
+        quality="" if line.get("qos", "").lower() in _NOTHING else line["qos"].lower(),
         least_nodes=_whole(line.get("minnodes", "0"), f"{where}: MinNodes"),
         admission={
-            key: tuple(name.strip() for name in line[key].split(","))
+            # slurmctld compares names of qualities of service without case
+            key: tuple(
+                name.strip().lower() if key.endswith("qos") else name.strip() for name in line[key].split(",")
+            )
             for key in _ADMISSION
             if line.get(key, "ALL").upper() not in ("ALL", "NONE", "")
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -315,8 +316,8 @@ def _why_unchanged(before: SlurmConfiguration, read: SlurmConfiguration, changes
         rest = [each for each in rest if each not in found]
         if found:
             why.append(f"{', '.join(name for _, name in found)} {'is' if len(found) == 1 else 'are'} {text}")
-    new = "; ".join(each for each in read.not_modelled if each not in before.not_modelled).lower()
-    for name in [name for _, name in rest if name.lower() in new]:
+    named = set(re.findall(r"\w+", " ".join([*before.not_modelled, *read.not_modelled]).lower()))
+    for name in [name for _, name in rest if name.lower() in named]:
         rest = [each for each in rest if each[1] != name]
         why.append(f"what {name} says is not modelled")
     if rest:
@@ -393,10 +394,9 @@ def _numbers(partitions: Sequence[str], known: Sequence[str]) -> list[int]:
 def _called(names: Mapping[str, Sequence[str]], kind: str, name: str) -> str:
     """Number of an account, user or quality of service in a log as text, or what no job has."""
     known = names.get(kind, ())
-    # slurmctld compares names of qualities of service without case
-    number = (
-        _number(name.lower(), [each.lower() for each in known]) if kind == "queue" else _number(name, known)
-    )
+    if known and kind == "queue":  # of which slurmctld compares names without case
+        known, name = [each.lower() for each in known], name.lower()
+    number = _number(name, known)
     if not known or not name or (kind, name) == ("group", ROOT):
         return name if number is None else str(number)
     # who has no job must not have the name of one who has

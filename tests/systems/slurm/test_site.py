@@ -17,6 +17,7 @@ from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Qu
 from gridsched.systems.slurm.limits import limits_of_jobs
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.support.errors import refused
+from tests.support.fields import assert_fields
 from tests.support.nodes import jobs_of
 from tests.systems.slurm.test_conf import CONF, written
 from tests.systems.slurm.test_scheduler import NODES, mixed
@@ -185,6 +186,7 @@ def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reaso
         ("PartitionName=batch MaxCPUsPerNode=2", "MaxCPUsPerNode is not modelled"),
         ("PartitionName=batch State=DOWN", "State is not modelled"),
         ("PartitionName=batch OverSubscribe=FORCE:4", "what OverSubscribe says is not modelled"),
+        ("PartitionName=gpu QOS=GPU", "QOS: the configuration says so already"),
         (
             "SchedulerParameters=bf_busy_nodes,bf_licenses,bf_interval=60",
             "bf_busy_nodes, bf_licenses are not modelled; bf_interval: the configuration says so already",
@@ -196,6 +198,22 @@ def test_a_change_without_effect_is_refused_with_its_reason(tmp_path: Path, chan
     assert changed.unchanged == reason
     with refused(f"changed changes nothing: {reason}"):
         gs.what_if(mixed(3), {"now": site(tmp_path), "changed": changed})
+
+
+@pytest.mark.parametrize(
+    ("now", "change"),
+    [
+        ("OverSubscribe=FORCE:4", "OverSubscribe=NO"),
+        ("AllowGroups=hep", "AllowGroups=bio"),
+        ("TRESBillingWeights=license/a=1", "TRESBillingWeights=license/a=2"),
+    ],
+)
+def test_another_value_that_is_not_modelled_is_not_said_already(
+    tmp_path: Path, now: str, change: str
+) -> None:
+    conf = written(tmp_path, CONF.replace("PartitionName=batch", f"PartitionName=batch {now}"))
+    changed = gs.read_slurm_site(conf, changes=[f"PartitionName=batch {change}"])
+    assert changed.unchanged == f"what {change.partition('=')[0]} says is not modelled"
 
 
 def test_a_change_with_effect_has_no_such_reason(tmp_path: Path) -> None:
@@ -248,6 +266,24 @@ def test_a_quality_of_a_partition_that_is_not_given_is_named(tmp_path: Path) -> 
     assert left in gs.read_slurm_site(conf).not_modelled
     conf = written(tmp_path, CONF.replace("limits,qos", "associations"))
     assert left not in gs.read_slurm_site(conf).not_modelled
+
+
+def test_names_of_qualities_of_service_are_compared_without_case(tmp_path: Path) -> None:
+    conf = CONF.replace("QOS=gpu", "QOS=GPU AllowQos=Normal DenyQos=URGENT")
+    assert conf != CONF
+    found = gs.read_slurm_site(
+        written(tmp_path, conf),
+        accounts=written(tmp_path, DUMP, "dump.cfg"),
+        qualities=written(tmp_path, f"{QOS}gpu|0|1.0||\n", "qos.txt"),
+        names=NAMES | {"partition": ["gpu"]},
+    )
+    scheduler = slurm(found)
+    assert scheduler.partition_rules is not None
+    assert scheduler.partition_qualities is not None
+    assert_fields(scheduler.partition_rules[0], qualities={"1"}, no_qualities={"0"})
+    assert scheduler.accounting is not None
+    assert scheduler.partition_qualities[0] in scheduler.accounting.qualities
+    assert not [text for text in found.not_modelled if text.startswith("QOS")]
 
 
 def test_limits_of_submission_are_named(tmp_path: Path) -> None:
