@@ -29,8 +29,8 @@ _LARGEST = 10**15
 """A value is smaller; more is an error, and could not be counted."""
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(.*)")
-_OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|(.*?))(?=:\s*[A-Za-z]+=|$)")
-"""Option of a line and its value, in which a colon may stand: gres/gpu:a100=8."""
+_OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|((?:gres/[^:,=]+:|.)*?))(?=:\s*[A-Za-z]+=|$)")
+"""Option of a line and its value, in which a colon may stand: gres/gpu:tesla=8."""
 
 RUNNING = {
     "GrpJobs": ("group", "jobs"),

@@ -134,7 +134,6 @@ _WEIGHTS = {
 }
 
 _FLAGS = {
-    "FAIR_TREE": ("fair_tree", True),
     "NO_FAIR_TREE": ("fair_tree", False),
     "SMALL_RELATIVE_TO_TIME": ("small_relative_to_time", True),
     "MAX_TRES": ("max_tres", True),
@@ -264,6 +263,10 @@ class _Found:
         """Seconds of a time such as 7-0, 00:05:00 or minutes."""
         text = self.text(key)
         return 60 * minutes(text, self.where(key)) if text else default
+
+    def span(self, key: str, default: int) -> int:
+        """Seconds of a time that may be without end."""
+        return _ENDLESS if self.text(key).upper() in _WITHOUT_END else self.seconds(key, default)
 
 
 def read_configuration(
@@ -509,9 +512,6 @@ def _not_modelled(
     ]
 
 
-WITHOUT_MEANING = ("all", "no", "none", "unlimited", "infinite", "0")
-"""Values of keys of nodes and partitions that change nothing."""
-
 _MOST_INCLUDED = 50
 """Files that may include each other, one in the other."""
 
@@ -519,7 +519,16 @@ _MOST_INCLUDED = 50
 _YES, _NO = ("yes", "up", "true", "1"), ("no", "down", "false", "0")
 """Words of what is on or off (s_p_handle_boolean); the former mean ANY of EnforcePartLimits."""
 
-_ENFORCED = ("associations", "limits", "qos", "safe", "wckeys", "nojobs", "nosteps", "all", "1", "2", "0")
+_WITHOUT_END = ("UNLIMITED", "INFINITE", "-1")
+"""No limit of times and numbers of nodes."""
+
+_ENDLESS = 2**32 - 60
+"""Seconds of a time without end, as slurmctld counts them (`_validate_and_set_defaults`)."""
+
+WITHOUT_MEANING = ("all", "none", *_NO, *(word.lower() for word in _WITHOUT_END))
+"""Values of keys of nodes and partitions that change nothing."""
+
+_ENFORCED = ("associations", "limits", "qos", "safe", "wckeys", "nojobs", "nosteps", "all", "1", "2")
 """Words of AccountingStorageEnforce; qos is that jobs need one, not that its limits hold."""
 
 
@@ -668,9 +677,6 @@ def _partition_of(
     )
 
 
-_WITHOUT_END = ("UNLIMITED", "INFINITE", "-1")
-"""No limit of times and numbers of nodes."""
-
 _OF_MANY = re.compile(r"include\s|(nodename|partitionname|nodeset|downnodes|frontendname)\s*=", re.IGNORECASE)
 """Lines whose keys are not those of the site."""
 
@@ -787,8 +793,8 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "memory_is_consumed": any(kind.endswith("MEMORY") for kind in kinds),
         "priority_type": priority.removeprefix("priority/"),
         "kill_wait": found.number("KillWait", 30),
-        "priority_max_age": found.seconds("PriorityMaxAge", 7 * 86400),
-        "priority_decay_half_life": found.seconds("PriorityDecayHalfLife", 7 * 86400),
+        "priority_max_age": found.span("PriorityMaxAge", 7 * 86400),
+        "priority_decay_half_life": found.span("PriorityDecayHalfLife", 7 * 86400),
         "priority_calc_period": found.seconds("PriorityCalcPeriod", 300),
         "priority_favor_small": bool(found.text("PriorityFavorSmall"))
         and _is_on(found.text("PriorityFavorSmall"), found.where("PriorityFavorSmall")),
@@ -798,13 +804,14 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "every_partition_admits": enforced_limits == "all",
         **{name: found.number(key, 0) for key, name in _WEIGHTS.items()},
     }
-    # in this order, since without the fair tree there is none whatever else is said
-    for flag in sorted(split_hosts(found.text("PriorityFlags")), key=str.upper):
+    for flag in split_hosts(found.text("PriorityFlags")):
         if flag.upper() in _FLAGS:
             name, on = _FLAGS[flag.upper()]
             parameters[name] = on
-        else:
+        elif flag.upper() != "FAIR_TREE":  # which slurmctld does not read, as it is the default
             found.left.append(f"PriorityFlags={flag}")
+            if flag.upper() == "DEPTH_OBLIVIOUS":  # instead of the fair tree
+                parameters["fair_tree"] = False
     period = found.text("PriorityUsageResetPeriod", "NONE").lower()
     if period not in get_args(ResetPeriod):
         raise ConfigurationError(
@@ -865,7 +872,9 @@ def _preemption(found: _Found) -> dict[str, Any]:
     return parameters | {
         "preempt_type": kind,
         "preempt_mode": mode,
-        "preempt_exempt_time": 0 if exempt == "-1" else seconds(exempt, f"{found.path}: PreemptExemptTime"),
+        "preempt_exempt_time": 0
+        if exempt.upper() in _WITHOUT_END
+        else seconds(exempt, f"{found.path}: PreemptExemptTime"),
         "message_timeout": found.number("MessageTimeout", 10),
         "requeue_delay": int(expire[1]) if expire else 120,
     }

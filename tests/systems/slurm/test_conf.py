@@ -99,8 +99,11 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ("LicenseParameters=x", ("LicenseParameters",)),
         ("EnforcePartLimits=ALL", ()),
         ("PriorityFlags=FAIR_TREE", ()),
+        ("PriorityFlags=DEPTH_OBLIVIOUS,FAIR_TREE", ("PriorityFlags=DEPTH_OBLIVIOUS",)),
         ("SchedulerParameters=bf_max_job_test=0", ("SchedulerParameters=bf_max_job_test=0",)),
         ("Prolog=/a\nProlog=/b", ("Prolog",)),
+        ("Epilog[0] = /a\nEpilog[1] = /b", ("Epilog",)),
+        ("PartitionName=p LLN=FALSE MaxCPUsPerNode=-1 ExclusiveUser=0", ()),
         ("Cgroup Support Configuration:\nAllowedRAMSpace = 100.0%\n\nSlurmctld(primary) at c is UP", ()),
         (
             "SchedulerParameters=bf_windw=5,kill_invalid_depend,bf_one_resv_per_job,sched_min_interval=9",
@@ -144,8 +147,12 @@ def test_only_what_changes_something_is_named(lines: str, left: tuple[str, ...],
         ("PartitionName=p MaxTime=-5", ["slurm.conf:3", "MaxTime", "-5"]),
         ("PartitionName=p GraceTime=5m", ["slurm.conf:3", "GraceTime", "5m"]),
         ("PriorityFavorSmall=some", ["slurm.conf:3", "PriorityFavorSmall is 'some'"]),
+        ("PriorityMaxAge=-2", ["slurm.conf:3", "PriorityMaxAge", "-2"]),
+        ("PriorityCalcPeriod=-1", ["slurm.conf:3", "PriorityCalcPeriod", "-1"]),
         ("AccountingStorageEnforce=limit", ["slurm.conf:3", "AccountingStorageEnforce has limit"]),
+        ("AccountingStorageEnforce=0", ["slurm.conf:3", "AccountingStorageEnforce has 0"]),
         ("SchedulerParameters=bf_interval=-1", ["slurm.conf:3", "bf_interval is -1", "not modelled"]),
+        ("SchedulerParameters=sched_interval=-1", ["slurm.conf:3", "sched_interval is -1", "not modelled"]),
     ],
 )
 def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
@@ -194,6 +201,13 @@ def test_ways_to_write_values(lines: str, tmp_path: Path) -> None:
     [
         ("PriorityFavorSmall=1", {"priority_favor_small": True}),
         ("PriorityFlags=NO_FAIR_TREE,FAIR_TREE", {"fair_tree": False}),
+        ("PriorityFlags=DEPTH_OBLIVIOUS,FAIR_TREE", {"fair_tree": False}),
+        ("PriorityMaxAge=UNLIMITED", {"priority_max_age": 2**32 - 60}),
+        ("PriorityDecayHalfLife=-1", {"priority_decay_half_life": 2**32 - 60}),
+        (
+            "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPreemptExemptTime=UNLIMITED",
+            {"preempt_exempt_time": 0},
+        ),
         ("AccountingStorageEnforce=associations,qos", {"enforce_limits": False}),
         ("AccountingStorageEnforce=2", {"enforce_limits": True}),
         ("AccountingStorageEnforce=safe, qos", {"enforce_limits": True, "safe_limits": True}),
@@ -314,7 +328,7 @@ def test_accounts_users_shares_and_limits(tmp_path: Path) -> None:
 
 
 def test_values_with_colons_and_several_associations_of_a_user(tmp_path: Path) -> None:
-    dump = DUMP.replace("GrpTRES=cpu=128,mem=1T", "GrpTRES=cpu=128,gres/gpu:a100=8,mem=1P:MaxJobs=5")
+    dump = DUMP.replace("GrpTRES=cpu=128,mem=1T", "GrpTRES=cpu=128,gres/gpu:tesla=8,mem=1P:MaxJobs=5")
     accounting = read_accounting(written(tmp_path, dump, "dump.cfg"))
     physics = next(each for each in accounting.associations if each.account == "physics" and not each.user)
     assert physics.limits.running == {
@@ -322,6 +336,7 @@ def test_values_with_colons_and_several_associations_of_a_user(tmp_path: Path) -
         ("group", "memory"): 1024**3,
         ("user", "jobs"): 5,
     }
+    assert "GrpTRES=gres/gpu:tesla" in accounting.not_modelled
     table = "Account|User|RawUsage\nphysics||1100\nphysics|ann|1000\nphysics|ann|100\n"
     used = read_usage(written(tmp_path, table, "sshare.txt"), accounting)
     assert used.usage == {("physics", "ann"): 1100.0}
