@@ -351,7 +351,8 @@ class ComparisonStudy(ReplicatedStudy):
                 facets="estimates",
                 lanes=lanes,
                 reference="scenario",
-                caption="Each scenario is relative to its baseline under the same scheduler.",
+                caption="Each scenario is relative to its baseline under the same scheduler, by the means "
+                "over the jobs that started in each.",
                 finding="gridsched.presentation.grids:effects",
             )
         ]

@@ -192,6 +192,16 @@ def test_mistakes_name_the_key(tmp_path: Path, scenario: dict[str, Any], words: 
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize(
+    "changes", [{"leave_out_status": [0]}, {"shaking": {"replicates": 5}}, {"window": {"jobs": [0, 9]}}]
+)
+def test_scenarios_of_other_jobs_of_a_log_are_no_baselines(tmp_path: Path, changes: dict[str, Any]) -> None:
+    (tmp_path / "own.swf").touch()
+    one = {"name": "one", "file": str(tmp_path / "own.swf")}
+    values = study(scenarios=[one, {**one, "name": "two", "baseline": "one", **changes}])
+    assert "scenarios[two].baseline: the jobs of 'one' are others" in message_about(tmp_path, values)
+
+
 def test_files_of_failures_have_to_be_there(tmp_path: Path) -> None:
     values = study()
     values["scenarios"][1]["failures"] = {"events": str(tmp_path / "none.csv")}

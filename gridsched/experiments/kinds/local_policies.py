@@ -83,12 +83,10 @@ class LocalStudy(ComparisonStudy):
 
     def _jobs_of(self, scenario: LocalScenario) -> Any:
         """What tells whether two scenarios have the same jobs: those of one log have, by their numbers."""
-        changes = {"name": "any", "cancelled": "recorded", "preceding": False, "leave_out_status": ()}
+        changes = {"name": "any", "cancelled": "recorded", "preceding": False}
         workload = without_machine(scenario).model_copy(update={"baseline": None, **changes})
         return workload.model_copy(
-            update=dict.fromkeys(
-                ("processors", "processors_per_node", "node_exclusive", "resampling", "shaking")
-            )
+            update=dict.fromkeys(("processors", "processors_per_node", "node_exclusive"))
         )
 
     # --- what is made ---------------------------------------------------------------------------------

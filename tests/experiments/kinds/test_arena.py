@@ -233,6 +233,12 @@ def test_runs_in_which_nothing_is_drawn_do_not_depend_on_the_seed() -> None:
         assert same == (task.labels["scheduler"] not in ("wait $x$", "own"))
 
 
+def test_estimates_are_drawn_by_the_seed_for_all_schedulers_alike() -> None:
+    study = arena(estimates=[{"deviation": 0.5}])
+    seeds = {task.arguments["seed"] for task in study.experiment(7).tasks if task.labels}
+    assert seeds == {7}
+
+
 # --- who cannot take part, and other conditions ---------------------------------------------------
 
 
