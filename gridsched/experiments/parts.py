@@ -288,9 +288,18 @@ class ClusterConfig(ConfigModel):
         return Cluster(name=default.name, **known)
 
 
+def _check_whole_nodes(processors: int, per_node: int) -> None:
+    if processors % per_node:
+        raise ValueError(
+            f"processors: {processors} are not whole nodes of {per_node}; "
+            "fix processors or processors_per_node"
+        )
+
+
 def _sized(cluster: ClusterConfig) -> ClusterConfig:
     if cluster.size is None:
         raise ValueError("processors: missing")
+    _check_whole_nodes(cluster.size, cluster.processors_per_node or 1)
     return cluster
 
 
@@ -382,11 +391,8 @@ class WorkloadConfig(ClusterConfig):
         machine = _machines()[self.synthetic.machine] if self.synthetic else None
         processors = self.processors or (machine.processors if machine else None)
         per_node = self.processors_per_node or (machine.processors_per_node if machine else 1)
-        if processors is not None and processors % per_node:
-            raise ValueError(
-                f"processors: {processors} are not whole nodes of {per_node}; "
-                "fix processors or processors_per_node"
-            )
+        if processors is not None:
+            _check_whole_nodes(processors, per_node)
 
     @property
     def is_log(self) -> bool:

@@ -128,6 +128,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("scenarios.1.partitions.run_time", "user", ["run_time: found 'user'", "'cpu'"]),
         ("scenarios.1.partitions.clusters.1.name", "SMALL", ["one file where case does not count"]),
         ("scenarios.1.partitions.clusters.1.processors", None, ["clusters[twin]: processors: missing"]),
+        (
+            "scenarios.1.partitions.clusters.2",
+            {"name": "large", "processors": 4, "processors_per_node": 3},
+            ["clusters[large]: processors: 4 are not whole nodes of 3"],
+        ),
         ("scenarios.0.clusters.1.file", "no.swf", ["scenarios[pair].clusters[south].file: found 'no.swf'"]),
         ("scenarios.0.scale", 0, ["scenarios[pair].scale: found 0"]),
         ("schedulers.7", "eazy", ["schedulers[item 8]: found 'eazy'", "did you mean easy"]),
@@ -315,6 +320,15 @@ def test_partitions_count_what_they_leave_out(folder: Path) -> None:
     for number, cpu, wall in zip(log.job_number, log.average_cpu_time, log.run_time, strict=True):
         if int(number) in by_number:
             assert by_number[int(number)] == (wall if cpu < 0 else math.ceil(cpu))
+
+
+def test_partitions_are_the_clusters_that_are_configured(folder: Path) -> None:
+    nodes = {"processors_per_node": 2, "node_exclusive": True}
+    own: dict[str, Any] = {"name": "large", "processors": 4, **nodes, "speed": 2}
+    values = changed(STUDY, "scenarios.1.partitions.clusters.2", own)
+    partitions = CalendarStudy.model_validate(values).scenario("parts").partitions
+    *_, (_, large) = partition(partitions, "north.swf")
+    assert large == Cluster(**own)
 
 
 # --- stages ---------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from gridsched.experiments.kinds.multicluster.stages import (
     queue_growth,
 )
 from gridsched.experiments.prepare import derived_seed
+from gridsched.platform import Cluster
 from gridsched.presentation.page import build_report
 from gridsched.simulation import simulate
 from gridsched.systems.multicluster.measures import summarise_multicluster
@@ -113,6 +114,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("common.clusters.1.name", "C1", ["scenarios[plain].clusters: 'C1' is there twice"]),
         ("common.clusters.0.processors", 0, ["clusters[C1].processors: found 0"]),
         ("common.clusters.0.processors", None, ["clusters[C1]: processors: missing"]),
+        ("common.clusters.0.processors_per_node", 3, ["clusters[C1]: processors: 8 are not whole nodes"]),
         ("common.jobs.largest", 9, ["jobs.largest: 9, but the largest cluster has 8 processors"]),
         ("common.jobs.load", None, ["give one of jobs.level, jobs.load, stream (found none)"]),
         ("scenarios.1.jobs.level", 0, ["scenarios[level].jobs.level: found 0; input should be greater"]),
@@ -222,6 +224,32 @@ def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: 
     assert rates[0] == rates[1]
     assert len(set(rates)) == 4
     assert study.scenario("plain").calibration("muscle") is None
+
+
+def test_clusters_have_the_nodes_that_are_configured() -> None:
+    own: dict[str, Any] = {"name": "C1", "processors": 8, "processors_per_node": 4, "node_exclusive": True}
+    study = MulticlusterStudy.model_validate(changed(STUDY, "common.clusters.0", own))
+    level = study.scenario("level")
+    assert level.platform[0] == level.calibration("muscle").platform[0] == Cluster(**own)
+
+
+def test_replicates_of_a_log_are_named_after_what_differs(folder: Path) -> None:
+    log = changed(STUDY, "scenarios.3.schedulers", ["muscle"])["scenarios"][3]
+    quick = {
+        **STUDY,
+        "schedulers": STUDY["schedulers"][:1],
+        "worked_example": False,
+        "common": {**STUDY["common"], "schedulers": ["muscle"]},
+        "replicates": 2,
+    }
+    varied = [log, {**log, "name": "shaken", "shaking": {"replicates": 2, "seconds": 3}}]
+    study = MulticlusterStudy.model_validate({**quick, "scenarios": varied})
+    dataset = run_study(study, folder / "results", 1)
+    assert dataset["replicates_are"].values.tolist() == ["draws", "shaken logs"]
+    assert study.conventions(dataset)[:2] == [
+        "log: the log as it is, whose deadlines are drawn 2 times, the same for all schedulers.",
+        "shaken: 2 shaken logs with deadlines that are drawn, the same for all schedulers.",
+    ]
 
 
 def test_nothing_is_merged_where_values_are_broken() -> None:

@@ -167,6 +167,13 @@ class PointConfig(ScenarioChoice):
         return () if self.stream is None else (self.stream,)
 
     @property
+    def replicates_are(self) -> str:
+        """What replicates are; of a log as it is the draws of its deadlines."""
+        if self.variation is None:
+            return "draws"
+        return "shaken logs" if self.resampling is None else "resampled logs"
+
+    @property
     def platform(self) -> list[Cluster]:
         """The clusters."""
         return [each.cluster(Cluster(name=each.name, processors=each.size or 1)) for each in self.clusters]
@@ -206,7 +213,17 @@ class PointConfig(ScenarioChoice):
             {
                 "name": "level",
                 "clusters": [
-                    {"name": f"C{number}", "processors": each.processors, "speed": each.speed}
+                    {
+                        "name": f"C{number}",
+                        "processors": each.processors,
+                        "speed": each.speed,
+                        # of a cluster where jobs take whole nodes
+                        **(
+                            {"processors_per_node": each.unit, "node_exclusive": True}
+                            if each.unit > 1
+                            else {}
+                        ),
+                    }
                     for number, each in enumerate(self.platform, start=1)
                 ],
                 "jobs": {
@@ -364,12 +381,23 @@ class MulticlusterStudy(SchedulerStudy):
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
+        kinds: dict[str, list[str]] = {}
+        for point in self.scenarios:
+            kinds.setdefault(self._drawn_in(point), []).append(point.name)
         return [
-            f"Jobs and deadlines are drawn {self.replicates} times, the same for all schedulers.",
+            *(f"{', '.join(names)}: {kind}, the same for all schedulers." for kind, names in kinds.items()),
             "Time is in units of the model; run times are those on a cluster of speed 1.",
             "MCP and PB are means over the rounds in which jobs are handed to clusters; less is better.",
             "A queue grows where later submissions find more collected jobs than earlier ones.",
         ]
+
+    def _drawn_in(self, point: PointConfig) -> str:
+        """What differs from replicate to replicate of a point."""
+        if point.stream is None:
+            return f"jobs and deadlines are drawn {self.replicates} times"
+        if point.variation is None:
+            return f"the log as it is, whose deadlines are drawn {self.replicates} times"
+        return f"{self.replicates} {point.replicates_are} with deadlines that are drawn"
 
     def _jobs(self, point: PointConfig, label: str, replicate: int, seed: int) -> Task:
         """Jobs of a point for a scheduler in one replicate, as a rule the same for all."""
@@ -426,6 +454,7 @@ class MulticlusterStudy(SchedulerStudy):
                     "cluster_count": len(point.clusters),
                 },
                 **failure_seed(point.clusters, seed),
+                **({"replicates_are": point.replicates_are} if point.stream is not None else {}),
             },
             also={"files": event_files(point.clusters)},
             labels=labels,

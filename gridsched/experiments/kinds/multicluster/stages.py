@@ -206,6 +206,7 @@ def simulate_run(
     target: str | Path,
     *,
     seed: int = 0,
+    replicates_are: str = "draws",
 ) -> None:
     """Simulate, verify and measure a scheduler at a point in a replicate.
 
@@ -227,6 +228,8 @@ def simulate_run(
         Measures to write.
     seed : int
         Seed of the whole configuration, where failures are drawn.
+    replicates_are : str
+        What the replicates are.
     """
     prepared = files.shared(jobs)
     workload, _ = results.workload_from_dataset(prepared)
@@ -267,7 +270,7 @@ def simulate_run(
         estimates=estimates,
         scenario_parameters=parameters,
         scheduler_parameters={"system": made.system, **given_parameters(scheduler)},
-        replicates_are="draws" if point.stream is None else "resampled logs",
+        replicates_are=replicates_are,
     )
     files.write(done, target)
 
