@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -84,7 +85,7 @@ def selected_jobs(workload: WorkloadConfig, log: str | Path) -> Workload:
     made = read_swf(log, name=workload.name)
     if workload.window is not None:
         made = select_window(made, **workload.window.model_dump())
-    made = _without_queues(made, workload.leave_out_queue)
+    made = without(made, "queue", workload.leave_out_queue)
     return _without_incomplete(made) if workload.leave_out_incomplete else made
 
 
@@ -95,11 +96,11 @@ def _without_incomplete(workload: Workload) -> Workload:
     return workload.select(~(instant | unasked), left_out=add_counts(workload.left_out, counts))
 
 
-def _without_queues(workload: Workload, queues: Sequence[int]) -> Workload:
-    """Leave out the jobs of some queues, counted."""
-    counts = {f"queue {queue}": int((workload.queue == queue).sum()) for queue in queues}
-    kept = ~np.isin(workload.queue, queues)
-    return workload.select(kept, left_out=add_counts(workload.left_out, counts))
+def without(workload: Workload, column: Literal["queue", "status"], codes: Sequence[int]) -> Workload:
+    """Leave out the jobs of some queues or statuses, counted."""
+    values = getattr(workload, column)
+    counts = {f"{column} {code}": int((values == code).sum()) for code in codes}
+    return workload.select(~np.isin(values, codes), left_out=add_counts(workload.left_out, counts))
 
 
 def _written_out(workload: WorkloadConfig) -> tuple[Workload, Cluster]:

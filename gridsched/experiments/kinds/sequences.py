@@ -41,8 +41,8 @@ MEASURES = ("jobs", "bounded_slowdown_mean", "utilisation_makespan", "utilisatio
 _HERE = "gridsched.experiments.kinds.sequences"
 
 
-_UNUSED = ("window", "leave_out_status", "leave_out_queue", "cancelled", "speed")
-"""Keys of logs that have no part in sequences."""
+_USED = {"name", "archive", "file", "processors"}
+"""Keys of logs that have a part in sequences."""
 
 
 class SequenceStudy(Study):
@@ -79,7 +79,7 @@ class SequenceStudy(Study):
     @model_validator(mode="after")
     def _whole_logs(self) -> Self:
         for workload in self.workloads:
-            unused = workload.model_fields_set & {*_UNUSED}
+            unused = workload.model_fields_set - _USED
             if unused:
                 raise ValueError(
                     f"workloads: {workload.name}: {min(unused)} has no effect on sequences; leave it out"

@@ -14,7 +14,7 @@ from gridsched.experiments import files
 from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import expected_jobs, log_of
 from gridsched.experiments.parts import LogConfig, MachineName, WorkloadConfig
-from gridsched.experiments.prepare import selected_jobs
+from gridsched.experiments.prepare import selected_jobs, without
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, StudyTable
 from gridsched.presentation.sentences import count, known_measure, name, percent
@@ -201,7 +201,7 @@ def collect(
     target : path
         The dataset of the study.
     """
-    made = selected_jobs(workload, log)
+    made = without(selected_jobs(workload, log), "status", workload.leave_out_status)
     whole = models_dataset(made, load_machines(), machine)
     utilisation = whole["target_utilisation"].expand_dims(spread=[_PUBLISHED])
     loads = xr.concat([whole["offered_load"], utilisation.rename("offered_load")], "spread")

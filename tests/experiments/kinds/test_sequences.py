@@ -117,6 +117,10 @@ def test_orders_are_parameters_and_logs_with_backfilling_scenarios(made: Path, d
             {"workloads": [{"name": "own", "file": "own.swf", "leave_out_status": [1]}]},
             "own: leave_out_status has no effect",
         ),
+        (
+            {"workloads": [{"name": "own", "file": "own.swf", "preceding": True}]},
+            "own: preceding has no effect",
+        ),
     ],
 )
 def test_bad_keys_are_named(tmp_path: Path, changes: dict[str, Any], key: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import xarray as xr
 from gridsched import presentation, results
 from gridsched.experiments.kinds.workload_models import ModelStudy, nearness
 from gridsched.presentation.sentences import count
-from gridsched.traces import write_swf
+from gridsched.traces import read_swf, write_swf
 from gridsched.workloads import Workload, load_machines, synthesise
 from gridsched.workloads.estimates import Multiple
 from gridsched.workloads.model_comparison import models_dataset
@@ -35,6 +36,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_swf(synthesise(MACHINES["M3"], seed=1, jobs=500, estimates=Multiple()), base / "own.swf")
     run_study(study(base / "own.swf"), base, 1, shown=True)
     return base
+
+
+def test_jobs_of_a_status_are_left_out_and_counted(folder: Path, tmp_path: Path) -> None:
+    log = read_swf(folder / "own.swf")
+    write_swf(replace(log, status=np.where(np.arange(500) < 40, 0, 1)), tmp_path / "own.swf")
+    values = study(tmp_path / "own.swf").values()
+    values["workload"]["leave_out_status"] = [0]
+    attrs = run_study(ModelStudy.model_validate(values), tmp_path, 1).attrs
+    assert (attrs["jobs"], attrs["left_out: status 0"]) == (460, 40)
 
 
 @pytest.fixture
