@@ -238,6 +238,16 @@ def test_schedulers_that_differ_in_what_labels_leave_out_keep_their_names(folder
     assert study.dataset_labels == ["original", "a", "b"]
 
 
+def test_another_reference_is_compared_and_named_by_its_label_in_the_dataset(folder: Path) -> None:
+    study = study_of(reference="plan, metric wait, k 2")
+    assert study.reference_label == "wait, k 2"
+    compared = [each for each in study.specifications if each.reference]
+    assert {each.name for each in compared} == {"ranking", "response-k", "centres"}
+    for each in compared:
+        assert "wait, k 2" in each.where.get("scheduler", study.dataset_labels)
+        assert each.caption.startswith("Relative to 'wait, k 2', ")
+
+
 def test_original_is_no_name_of_a_scheduler(folder: Path) -> None:
     values = {"schedulers": [{"name": "original", **PLAN, "k": 1}], "scenarios": [{"name": "s"}]}
     assert "stands for the original scenario" in message_about(folder, {**STUDY, **values})
@@ -645,6 +655,16 @@ def test_requested_times_of_decades_are_cut_and_counted(folder: Path) -> None:
     longest = results.read(made(folder, "all logs, few-multiply"))["requested"].max()
     assert int(longest) == 2**31 // 4 - 2
     assert int(results.read(made(folder, "all logs, few-none"))["requested"].max()) == 2**31 - 10
+
+
+def test_a_log_of_one_instant_has_no_offered_load(folder: Path) -> None:
+    lines = [f"{number} 1000 1 60 2 -1 -1 2 90 -1 1 1 1 1 1 1 -1 -1" for number in range(1, 40)]
+    (folder / "north.swf").write_text("\n".join(["; UnixStartTime: 800000000", *lines, ""]), encoding="utf-8")
+    whole = run_study(study_of(window=None, **runs_of(["requested"], [1])), folder, SEED, shown=True)
+    load = whole["offered_load"].max(["scenario", "scheduler", "estimates", "replicate"])
+    known = load.sel(group=["users of north", "users of south"]).notnull().values
+    assert known.tolist() == [False, True]
+    assert (folder / "tiny" / "figures" / "offered-load.svg").is_file()
 
 
 # --- nodes that fail ------------------------------------------------------------------------------

@@ -497,12 +497,15 @@ class JSchedulerStudy(SchedulerStudy):
         first = self._estimates[0]
         families = self._families
         largest = [own[-1] for own in families.values()]
-        ends = [ORIGINAL, *(label for own in families.values() for label in dict.fromkeys((own[0], own[-1])))]
+        reference = self.reference_label
+        compared = dict.fromkeys((ORIGINAL, reference))
+        ends = list({**compared, **dict.fromkeys(own[i] for own in families.values() for i in (0, -1))})
         # LWT-pred and LSLD-pred
         paper = [families[variant][-1] for variant in families if variant in ("wait", "slowdown")]
         users = [f"users of {centre.name}" for centre in self.centres]
         measures = ("bounded_slowdown_mean", "wait_time_mean")
-        against = "Relative to the logs on their own centres, under the same estimates. "
+        to = "the logs on their own centres" if reference == ORIGINAL else f"{reference!r}"
+        against = f"Relative to {to}, under the same estimates. "
         response = Specification(
             name="response-k",
             form="response",
@@ -526,7 +529,9 @@ class JSchedulerStudy(SchedulerStudy):
             Specification(
                 name="ranking",
                 form="ranking",
-                title="The JScheduler against the original scenario",
+                title="The JScheduler against the original scenario"
+                if reference == ORIGINAL
+                else "Schedulers compared",
                 measures=("response_time_mean", "bounded_slowdown_mean"),
                 where={"estimates": [first], "scheduler": ends},
                 caption=against + "Of each metric the smallest and the largest k.",
@@ -540,7 +545,11 @@ class JSchedulerStudy(SchedulerStudy):
                 measures=measures,
                 hue="group",
                 lanes="scheduler",
-                where={"estimates": [first], "scheduler": [ORIGINAL, *largest[:2]], "group": users},
+                where={
+                    "estimates": [first],
+                    "scheduler": list({**compared, **dict.fromkeys(largest[:2])}),
+                    "group": users,
+                },
                 finding="gridsched.presentation.grids:of_users",
                 caption=against,
             ),
