@@ -122,7 +122,7 @@ def make_forecasts(
     Raises
     ------
     ConfigurationError
-        If nobody ever waits.
+        If nobody waits between the first submission and the end of the instants.
 
     Examples
     --------
@@ -143,8 +143,9 @@ def make_forecasts(
     rng = np.random.default_rng([seed, 2])
     moments = waiting_instants(timeline, begin, end, instants, rng)
     if not len(moments):
+        last = "the last one" if until is None else f"second {end}"
         raise ConfigurationError(
-            f"{timeline.name}: no job waits between the first and the last submission; "
+            f"{timeline.name}: no job waits between the first submission and {last}; "
             "there is nothing to forecast"
         )
     asked_for = {part for name in methods for part in _PARTS_OF.get(name, (name,))}

@@ -13,6 +13,7 @@ import xarray as xr
 from gridsched import presentation
 from gridsched.experiments.collection import labelled, table_of_runs
 from gridsched.experiments.specification import Specification
+from gridsched.presentation.findings import NOTHING
 from gridsched.presentation.sentences import estimate_text, interval_text, listed
 from gridsched.presentation.showing import attributes_of
 
@@ -64,6 +65,11 @@ def test_the_best_is_named_with_its_ratio_and_who_equals_it() -> None:
     assert sentences[0].startswith(f"{best} has the lowest mean wait time: ")
     assert f"{other} does not differ significantly from {best} in mean wait time." in sentences
     assert any("one a higher one" in line for line in sentences)
+
+
+def test_a_series_without_numbers_shows_nothing() -> None:
+    load = Specification(name="l", form="series", title="L", measures=("queue_length_series",), x="bin_time")
+    assert presentation.finding(load, pd.DataFrame(columns=["measure", "value"]), {}) == NOTHING
 
 
 def test_ideal_machines_are_no_best_schedulers() -> None:
