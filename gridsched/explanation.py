@@ -524,8 +524,9 @@ class _Schedule:
         """Explanation of a job."""
         v, own = self.v, self._executions(job)
         starts = v["segment_start"][own].tolist()
-        freed = (v["segment_end"] == starts[0]) & (v["segment_start"] < starts[0]) if starts else own[:0]
-        freed = freed & (self.cluster[v["segment_job"]] == self.cluster[job]) if starts else freed
+        first = starts[0] if starts else -1
+        freed = (v["segment_end"] == first) & (v["segment_start"] < first)
+        freed &= self.cluster[v["segment_job"]] == self.cluster[job]
         phases, behind = self._phases(job), self._overtaking(job)
         found = Explanation(
             job=job,
@@ -749,8 +750,8 @@ class _Schedule:
         first = v["eligible_time"][jobs]
         rounds = np.array([self._round(*each) for each in zip(jobs.tolist(), first.tolist(), strict=True)])
         entries, nodes = first.copy(), np.full(len(jobs), len(v["node_cluster"]))
-        goes_last = v["cluster_requeue"][self.cluster] == "end" if "cluster_requeue" in v else []
-        for k in np.flatnonzero(goes_last[jobs]).tolist() if len(goes_last) else []:
+        goes_last = v["cluster_requeue"][self.cluster[jobs]] == "end" if "cluster_requeue" in v else jobs[:0]
+        for k in np.flatnonzero(goes_last).tolist():
             ended = self._executions(jobs[k])
             ended = ended[v["segment_end"][ended] <= now]
             if len(ended):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 
 from gridsched.measures import values_of
 from gridsched.metrics import jobs
-from gridsched.metrics.grid import summarise_grid, summarise_ideal
+from gridsched.metrics.grid import JobOptions, summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
 from gridsched.runs import check_run
 from gridsched.systems.registry import class_of
@@ -18,9 +18,6 @@ _RENAMED = {
     "utilisation_makespan": "utilisation_cluster_makespan",
 }
 """Measures of clusters whose name is that of a measure of the whole platform."""
-
-_OF_JOBS = ("warm_up", "cool_down", "slowdown_threshold", "since")
-"""Options that say which jobs are measured, and how."""
 
 
 def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
@@ -61,8 +58,8 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     scheduler = class_of(run)
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         pooled = scheduler is not None and not scheduler.names_clusters
-        of_jobs = {name: options[name] for name in _OF_JOBS if name in options}
-        summary = (summarise_ideal if pooled else summarise_grid)(run, **of_jobs)
+        of_jobs = {name: options[name] for name in JobOptions.__annotations__ if name in options}
+        summary = (summarise_ideal if pooled else summarise_grid)(run, **cast(JobOptions, of_jobs))
         parts.append(summary.rename(_RENAMED))
     if scheduler is not None:
         parts.append(scheduler.measures(run))

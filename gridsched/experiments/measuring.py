@@ -126,8 +126,7 @@ _BLOCKED = [f"{name}_mean" for name in metrics.METRICS] + ["jobs"]
 
 def _members(run: xr.Dataset, how: Measuring, groups: Mapping[str, Flags]) -> dict[str, NDArray[np.int64]]:
     """Jobs of each group, in order of submission, without those that are left out."""
-    order = np.argsort(run["submit_time"].to_numpy(), kind="stable")
-    kept = order[int(how.warm_up * len(order)) : len(order) - int(how.cool_down * len(order))]
+    kept = metrics.measured_jobs(run, how.warm_up, how.cool_down)
     classes = metrics.job_classes(
         run["run_time"].to_numpy()[kept],
         run["processors"].to_numpy()[kept],

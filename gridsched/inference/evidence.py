@@ -30,9 +30,6 @@ FEWEST = 5
 IDENTICAL = "identical in all"
 """How the reason begins where there is nothing to estimate: all units, or both sides, are identical."""
 
-SAME = "the same"
-"""How the reason begins where a difference or a ratio is the same in all units, but there is one."""
-
 _SCATTER = 1.0
 """Standard error of a logarithm above which bounds would be further apart than is of use."""
 
@@ -245,7 +242,7 @@ def _evidence(
         (number == 0, f"no {name}"),
         (np.isnan(value), "the reference is 0"),
         (identical & ((form == "mean") | (np.abs(centre) <= _ROUNDING)), f"{IDENTICAL} {name}"),
-        (identical, f"{SAME} {form} in all {name}"),
+        (identical, f"the same {form} in all {name}"),
         (number < fewest, np.array(few, object)[np.minimum(number, fewest - 1)]),
         (moments.reason != "", moments.reason),
         (undefined, f"too few {name} above 0"),

@@ -9,7 +9,7 @@ scheme. Rejected jobs (start time -1) enter no metric and are counted in `reject
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import xarray as xr
@@ -95,14 +95,16 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 """Variables of a summary: dimensions, long name and unit."""
 
 
-def summarise_grid(
-    run: xr.Dataset,
-    *,
-    warm_up: float = 0.0,
-    cool_down: float = 0.0,
-    slowdown_threshold: float = metrics.SLOWDOWN_THRESHOLD,
-    since: metrics.SinceName = "submit",
-) -> xr.Dataset:
+class JobOptions(TypedDict, total=False):
+    """Which jobs are measured, and how; see `gridsched.metrics.jobs.summarise`."""
+
+    warm_up: float
+    cool_down: float
+    slowdown_threshold: float
+    since: metrics.SinceName
+
+
+def summarise_grid(run: xr.Dataset, **options: Unpack[JobOptions]) -> xr.Dataset:
     """Condense a run of a superscheduler to the variables of `VARIABLES`.
 
     Grid efficiency is a fraction: the sum over jobs of processors asked for x time on the cluster x speed of
@@ -116,11 +118,9 @@ def summarise_grid(
     run : xarray.Dataset
         A run of `gridsched.simulate` on several clusters. A job that ran in several pieces counts as
         transferred if one of them was elsewhere, and its flow is to the cluster of the last one.
-    warm_up, cool_down : float
-        Share of the jobs, in order of submission, that enter no time of jobs at the beginning and the end;
-        they are counted, and what clusters did is that of all jobs.
-    slowdown_threshold, since
-        See `gridsched.metrics.jobs.summarise`.
+    options
+        warm_up, cool_down, slowdown_threshold and since, as of `gridsched.metrics.jobs.summarise`. All jobs
+        are counted, and what clusters did is that of all jobs.
 
     Returns
     -------
@@ -133,20 +133,13 @@ def summarise_grid(
         If the run lacks a variable.
     """
     _require(run, ("home_cluster", "cluster_speed", "cluster_processors", "segment_job"))
-    values = _of_jobs(run, warm_up, cool_down, slowdown_threshold, since) | _of_clusters(run)
+    values = _of_jobs(run, **options) | _of_clusters(run)
     for name in ("queries", "corrections"):
         values[name] = float(run.attrs.get(name, np.nan))
     return _summary(run, values)
 
 
-def summarise_ideal(
-    run: xr.Dataset,
-    *,
-    warm_up: float = 0.0,
-    cool_down: float = 0.0,
-    slowdown_threshold: float = metrics.SLOWDOWN_THRESHOLD,
-    since: metrics.SinceName = "submit",
-) -> xr.Dataset:
+def summarise_ideal(run: xr.Dataset, **options: Unpack[JobOptions]) -> xr.Dataset:
     """Condense a run of an ideal machine to the variables of `VARIABLES`.
 
     What concerns clusters, transfers and predictions is NaN. Slowdowns are relative to the run time on the
@@ -157,7 +150,7 @@ def summarise_ideal(
     ----------
     run : xarray.Dataset
         A run of an ideal machine, see `gridsched.systems.ideal`.
-    warm_up, cool_down, slowdown_threshold, since
+    options
         As in `summarise_grid`.
 
     Returns
@@ -180,7 +173,7 @@ def summarise_ideal(
         ),
         "grid_efficiency_makespan": metrics.quotient(work.sum(), _capacity(run) * metrics.makespan(run)),
     }
-    return _summary(run, _of_jobs(run, warm_up, cool_down, slowdown_threshold, since) | efficiency)
+    return _summary(run, _of_jobs(run, **options) | efficiency)
 
 
 def _submission(run: xr.Dataset) -> float:
@@ -297,10 +290,11 @@ def _capacity(run: xr.Dataset) -> float:
 
 def _of_jobs(
     run: xr.Dataset,
-    warm_up: float,
-    cool_down: float,
-    slowdown_threshold: float,
-    since: metrics.SinceName,
+    *,
+    warm_up: float = 0.0,
+    cool_down: float = 0.0,
+    slowdown_threshold: float = metrics.SLOWDOWN_THRESHOLD,
+    since: metrics.SinceName = "submit",
 ) -> dict[str, Any]:
     """Counts of all jobs, and of those of each home; times of those that are measured."""
     ran, home, homes = _ran(run), _home(run), run.sizes["cluster"]

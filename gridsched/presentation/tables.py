@@ -149,8 +149,8 @@ def narrow_table(numbers: pd.DataFrame, specification: Specification) -> PageTab
         compared = pd.notna(row.get(relation))
         first = ", ".join(name(row[column]) for column in columns) or known.words
         words = [known.words] if several else []
-        unit, share = _unit(relation if compared else "", known)
         of = relation if compared else ""
+        unit, share = _unit(of, known)
         rows.append([first, *words, estimate_text(row, unit, share=share, of=of)])
     header = [", ".join(columns) or "measure", *(["measure"] if several else []), "value"]
     return PageTable(specification.title, header, rows)

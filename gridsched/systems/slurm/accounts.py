@@ -383,9 +383,13 @@ def resources(text: str, where: str, left: list[str] | None = None) -> dict[str,
     return found
 
 
+MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+"""MiB of units of memory."""
+
+
 def megabytes(text: str) -> float:
     """MiB of an amount of memory such as 10G; without a letter it is MiB."""
-    unit = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}.get(text[-1:].upper())
+    unit = MEBIBYTES.get(text[-1:].upper())
     return float(text) if unit is None else float(text[:-1]) * unit
 
 

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from gridsched.errors import ConfigurationError, meant
 from gridsched.io import read_text, shown
-from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seconds, words
+from gridsched.systems.slurm.accounts import MEBIBYTES, RESOURCES, minutes, resources, seconds, words
 from gridsched.systems.slurm.changes import ALIASES, names_in, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
 from gridsched.systems.slurm.parameters import PreemptMode, PreemptType, ResetPeriod, Version, is_since
@@ -263,6 +263,11 @@ class _Found:
         """Seconds of a time such as 7-0, 00:05:00 or minutes."""
         text = self.text(key)
         return 60 * minutes(text, self.where(key)) if text else default
+
+    def is_on(self, key: str) -> bool:
+        """Whether a key says that something is on; it is off without it."""
+        text = self.text(key)
+        return bool(text) and _is_on(text, self.where(key))
 
     def span(self, key: str, default: int) -> int:
         """Seconds of a time that may be without end."""
@@ -690,7 +695,6 @@ _PAIR = re.compile(r'([^\s=]+)\s*=\s*(?:"([^"]*)"|(.*?))(?=(?<![,\s])\s+[\w\[\]]
 """A key of the site and its value, up to the next key of the line; a list may have blanks after commas."""
 
 _WEIGHT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)", re.IGNORECASE)
-_MEBIBYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 
 
 def _billing(text: str, where: str, left: list[str]) -> dict[str, float]:
@@ -703,7 +707,7 @@ def _billing(text: str, where: str, left: list[str]) -> dict[str, float]:
             raise ConfigurationError(f"{where}: {piece!r:.60} is no weight; give it as CPU=1.0,Mem=0.25G")
         resource = name.strip().lower()
         if resource in RESOURCES:
-            unit = _MEBIBYTES[match[2].upper()] if resource == "mem" else 1.0
+            unit = MEBIBYTES[match[2].upper() or "M"] if resource == "mem" else 1.0
             found[resource] = float(match[1]) / unit
         else:
             left.append(f"TRESBillingWeights {name.strip()}")
@@ -796,8 +800,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "priority_max_age": found.span("PriorityMaxAge", 7 * 86400),
         "priority_decay_half_life": found.span("PriorityDecayHalfLife", 7 * 86400),
         "priority_calc_period": found.seconds("PriorityCalcPeriod", 300),
-        "priority_favor_small": bool(found.text("PriorityFavorSmall"))
-        and _is_on(found.text("PriorityFavorSmall"), found.where("PriorityFavorSmall")),
+        "priority_favor_small": found.is_on("PriorityFavorSmall"),
         "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
         "enforce_limits": bool({"limits", "2", "safe", "all"} & enforced),
         "safe_limits": bool({"safe", "all"} & enforced),
