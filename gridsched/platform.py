@@ -180,12 +180,18 @@ class Cluster:
 
     def duration(self, seconds: NDArray[Any]) -> NDArray[np.int64]:
         """Whole seconds that work of this number of seconds takes on this cluster."""
-        if self.speed == 1.0:
-            return np.asarray(seconds, np.int64)
-        with np.errstate(over="ignore"):
-            lengths = np.asarray(seconds) / self.speed
-        # More than any simulation takes, but still a whole number.
-        return np.ceil(np.minimum(lengths, 2.0**62)).astype(np.int64)
+        return seconds_at(self.speed, seconds)
+
+
+def seconds_at(
+    speed: float | NDArray[np.float64], seconds: NDArray[Any], given: float | NDArray[np.float64] = 1.0
+) -> NDArray[np.int64]:
+    """Whole seconds that times at the speed `given` take at another speed; unknown ones stay unknown."""
+    times = np.asarray(seconds, np.int64)
+    with np.errstate(over="ignore"):
+        # more than any simulation takes, but still a whole number
+        moved = np.ceil(np.minimum(times * given / speed, 2.0**62)).astype(np.int64)
+    return np.where((given == speed) | (times <= 0), times, moved)
 
 
 class ResourceChange(NamedTuple):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError, WorkloadError, check_choice
-from gridsched.platform import Cluster, Platform
+from gridsched.platform import Cluster, Platform, seconds_at
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.traces.merging import merge_workloads
 from gridsched.workloads.columns import LONGEST_TIME
@@ -109,20 +109,18 @@ class Submission:
         jobs["processors"] = self.workload.processors
         return jobs
 
-    def at_unit_speed(self) -> Submission:
-        """The same jobs with run times and estimates as at speed 1, rounded up to whole seconds."""
-        speed = np.where(self._is_foreign(), 1.0, self.speeds[self.home])
-        if (speed == 1.0).all():
-            return replace(self, times="unit")
-        stretched: dict[str, Any] = {
-            name: np.where(values > 0, np.ceil(values * speed), values).astype(np.int64)
-            for name, values in (
-                ("run_time", self.workload.run_time),
-                ("requested_time", self.workload.requested_time),
-            )
-        }
-        workload = replace(self.workload, **stretched)
-        return replace(self, workload=workload, estimates=np.ceil(self.estimate * speed), times="unit")
+    @property
+    def given_speed(self) -> NDArray[np.float64]:
+        """Speed of the cluster as on which run time, requested time and estimate of each job are."""
+        return np.where(self._is_foreign(), 1.0, self.speeds[self.home])
+
+    def seconds_at(self, speed: float | NDArray[np.float64], seconds: NDArray[Any]) -> Integers:
+        """Whole seconds that times of the jobs take at a speed, or each at its own; unknown ones stay so."""
+        return seconds_at(speed, seconds, self.given_speed)
+
+    def seconds_at_home(self, seconds: NDArray[Any]) -> Integers:
+        """Whole seconds that times of the jobs take at home; as they are if that is no cluster."""
+        return self.seconds_at(np.where(self.home < 0, 1.0, self.speeds[self.home]), seconds)
 
     def _is_foreign(self) -> NDArray[np.bool_]:
         """Whether run time and estimate of each job are as at speed 1."""
@@ -154,28 +152,30 @@ class Submission:
         ConfigurationError
             If a job is submitted at no cluster, and there are several.
         """
-        home, foreign = self.homes(), self._is_foreign()
-        if not foreign.any():
+        home = self.homes()
+        if not self._is_foreign().any():
             return self
-        columns: dict[str, Any] = {
-            "run_time": self.run_time.copy(),
-            "requested_time": np.array(self.workload.requested_time, np.int64),
-            "estimate": self.estimate.copy(),
-        }
-        for index, cluster in enumerate(self.clusters):
-            own = foreign & (home == index)
-            for values in columns.values():
-                known = own & (values > 0)
-                values[known] = cluster.duration(values[known])
-        estimates = columns.pop("estimate")
-        changed = replace(self.workload, **columns)
+        run_time, requested_time, estimates = (
+            self.seconds_at(self.speeds[home], seconds)
+            for seconds in (self.run_time, self.workload.requested_time, self.estimate)
+        )
+        changed = replace(self.workload, run_time=run_time, requested_time=requested_time)
         return replace(self, workload=changed, home=home, estimates=estimates, times="home")
+
+    def with_homes(self) -> Submission:
+        """The same jobs, each submitted at a cluster.
+
+        Raises
+        ------
+        ConfigurationError
+            If a job is submitted at no cluster, and there are several.
+        """
+        return self.at_home() if len(self.clusters) == 1 else replace(self, home=self.homes())
 
     def check_limits(self) -> None:
         """Refuse numbers that the engine cannot hold on the slowest cluster, or whose sums could overflow."""
-        own = np.where(self._is_foreign(), 1.0, self.speeds[self.home])
         with np.errstate(over="ignore"):
-            stretch = float(np.clip(own.max() / self.speeds.min(), 1.0, 2.0**62))
+            stretch = float(np.clip(self.given_speed.max() / self.speeds.min(), 1.0, 2.0**62))
         for cluster in self.clusters:
             check_size(cluster)
         check_limits(self.workload, np.ceil(self.run_time * stretch), np.ceil(self.estimate * stretch))

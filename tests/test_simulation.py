@@ -553,6 +553,36 @@ def test_jobs_elsewhere_take_the_time_of_the_speed_there(scheduler: str) -> None
     gs.verify(run)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("ideal")])
+@given(
+    speeds=st.lists(st.sampled_from([1.0, 0.5, 0.1, 0.01, 3.0, 0.7]), min_size=2, max_size=2),
+    times=st.sampled_from(["home", "unit"]),
+    run_time=st.lists(st.integers(1, 100), min_size=6, max_size=6),
+)
+@settings(max_examples=20)
+def test_times_are_rounded_once(name: str, speeds: list[float], times: Any, run_time: list[int]) -> None:
+    """A job takes as long on a cluster whoever sends it there; at the speed of its home what it says."""
+    clusters = [gs.Cluster(processors=2, name=f"at {k}", speed=speed) for k, speed in enumerate(speeds)]
+    jobs = workload(
+        submit_time=[0, 0, 1, 2, 2, 9],
+        run_time=run_time,
+        requested_time=run_time,
+        requested_processors=[1] * 6,
+        user=[1] * 6,
+        home=[0, 1, 1, 0, 0, 1],
+    )
+    run = gs.simulate(jobs, clusters, name, times=times)
+    gs.verify(run)
+    for job, cluster in zip(run["segment_job"].values, run["segment_cluster"].values, strict=True):
+        given_speed = speeds[run["home_cluster"].values[job]] if times == "home" else 1.0
+        expected = run_time[job]
+        if given_speed != speeds[cluster]:
+            expected = math.ceil(expected * given_speed / speeds[cluster])
+        # what a grid job of a dynamic grid does is counted at speed 1 where speeds differ
+        if "work_time" not in run or run["sent_time"].values[job] < 0:
+            assert run["run_time"].values[job] == expected
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_submit_times_go_together_as_aligned(name: str) -> None:
     jobs = [few("first", unix_start_time=1000), few("second", submit_time=[20, 30], unix_start_time=1100)]

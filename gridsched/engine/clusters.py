@@ -116,9 +116,9 @@ class GridOptions(NamedTuple):
 class GridArrays(NamedTuple):
     """Jobs and the clusters that they are sent to: m clusters, n jobs."""
 
-    requests: Any  # JOB[n], in order of submission, as at home
-    home: Any  # int64[n], where a job is submitted: a cluster, or an index from m on of `home_speed`
-    home_speed: Any  # float64[m + ...], of the clusters, then of homes that are none
+    requests: Any  # JOB[n], in order of submission
+    given_speed: Any  # float64[n], of the cluster as on which times of a request are
+    home: Any  # int64[n], cluster where a job is submitted; negative for none
     clusters: Any  # CLUSTER[m]
     cluster: Any  # int64[n], where a job was or will be sent; negative see `UNDECIDED`
     entry: Any  # int64[n], its number in the order of entry
@@ -165,6 +165,7 @@ class LocalArrays(NamedTuple):
 def allocate(
     requests: Any,
     request_labels: Any,
+    given_speed: Any,
     home: Any,
     clusters: Any,
     room: int,
@@ -174,8 +175,7 @@ def allocate(
 ) -> tuple[GridArrays, LocalArrays]:
     """Arrays of an idle grid, with room for so many jobs in each local queue.
 
-    A `home` that is the number of clusters is a cluster of speed 1 outside the grid. With `keyed` every queue
-    is kept by keys, which a grid scheduler may change when a job enters.
+    With `keyed` every queue is kept by keys, which a grid scheduler may change when a job enters.
     """
     number = len(requests)
     clusters = clusters.copy()
@@ -186,8 +186,8 @@ def allocate(
     state["high"] = 1
     g = GridArrays(
         requests=requests,
+        given_speed=given_speed,
         home=home,
-        home_speed=np.append(clusters["speed"], 1.0),
         clusters=clusters,
         cluster=np.full(number, UNDECIDED, np.int64),
         entry=np.full(number, -1, np.int64),
@@ -337,11 +337,9 @@ def fits(g: GridArrays, local: LocalArrays, j: int, m: int) -> bool:
 
 @inline
 def seconds_on(g: GridArrays, seconds: int, j: int, m: int) -> int:
-    """Whole seconds that a time at the job's home takes on a cluster."""
-    h = g.home[j]
-    if m == h:
-        return seconds
-    return math.ceil(seconds * g.home_speed[h] / g.clusters[m]["speed"])
+    """Whole seconds that a time of a job, as it is given, takes on a cluster."""
+    given, speed = g.given_speed[j], g.clusters[m]["speed"]
+    return seconds if given == speed else math.ceil(seconds * given / speed)
 
 
 @inline

@@ -214,7 +214,7 @@ def allocate(
     )
 
 
-def grid_of(local: NodeClusters, requests: Any, home: Any, clusters: Any) -> GridArrays:
+def grid_of(local: NodeClusters, requests: Any, given_speed: Any, home: Any, clusters: Any) -> GridArrays:
     """Jobs of the grid, and the clusters that they are sent to, as for numbers of processors."""
     sites, number = local.sites, len(requests)
     due = np.full(len(sites), FOREVER, np.int64)
@@ -222,8 +222,8 @@ def grid_of(local: NodeClusters, requests: Any, home: Any, clusters: Any) -> Gri
     due[busy] = local.real.events["time"][sites["event"][busy]]
     return GridArrays(
         requests=requests,
+        given_speed=given_speed,
         home=home,
-        home_speed=np.append(clusters["speed"], 1.0),
         clusters=clusters,
         cluster=np.full(number, UNDECIDED, np.int64),
         entry=np.full(number, -1, np.int64),

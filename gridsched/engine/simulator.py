@@ -189,7 +189,7 @@ def _put(a: Simulated, j: int, anew: bool) -> None:
     job["job"] = j
     job["submit_time"] = request["submit"]
     job["estimate"] = request["estimate"]
-    home = a.g.home[j] if a.g.home[j] < len(a.g.clusters) else -1
+    home = a.g.home[j]
     job["processors"] = allocation(a.g, j, home) if home >= 0 else request["processors"]
     job["requested_processors"] = request["processors"]
     job["user"] = labels["user"]

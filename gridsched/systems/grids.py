@@ -34,10 +34,7 @@ class Grid(ABC):
     Parameters
     ----------
     submission : Submission
-        The jobs and clusters, with times as at `home`.
-    home : int64[n]
-        Index of the cluster where each job is submitted, or from which its times are; m for a cluster of
-        speed 1 outside of the grid.
+        The jobs and clusters.
     requests : int
         Jobs of the grid that are one job of its user; only one of them runs.
 
@@ -54,12 +51,11 @@ class Grid(ABC):
     state: GridArrays
     local: Any
 
-    def __init__(self, submission: Submission, home: Integers, requests: int = 1) -> None:
-        self.submission, self.home, self.requests = submission, home, requests
+    def __init__(self, submission: Submission, requests: int = 1) -> None:
+        self.submission, self.requests = submission, requests
         self.records, self._order = cluster_records(submission.clusters, submission.policies)
         self.score = scores.SCORE.compile(self._order)
-        speeds = np.append(self.records["speed"], 1.0)
-        self._stretch = float(speeds[home].max(initial=0.0) / self.records["speed"].min())
+        self._stretch = float(submission.given_speed.max(initial=0.0) / self.records["speed"].min())
 
     def check_estimates(self, jobs: NDArray[Any]) -> None:
         """Refuse estimates of jobs (JOB[...]) that the slowest cluster would stretch beyond what fits."""
@@ -110,6 +106,10 @@ class Grid(ABC):
     def schedule(self, counters: Mapping[str, Any]) -> Schedule:
         """What has become of the jobs, by the arrays after a simulation, with counters beside the grid's."""
 
+    def _estimate(self) -> Integers:
+        """Estimates of the users' jobs, in the end."""
+        return self.submission.seconds_at_home(self.state.requests["estimate"][:: self.requests])
+
     @property
     def queries(self) -> int:
         """How often a cluster was asked about a job."""
@@ -121,7 +121,7 @@ class CountedGrid(Grid):
 
     Parameters
     ----------
-    submission, home, requests
+    submission, requests
         As of `Grid`.
     predictions : StartPredictions
         Where predicted starts come from.
@@ -134,19 +134,19 @@ class CountedGrid(Grid):
     def __init__(
         self,
         submission: Submission,
-        home: Integers,
         predictions: StartPredictions,
         *,
         reach: NDArray[np.bool_] | None = None,
         requests: int = 1,
         keyed: bool = False,
     ) -> None:
-        super().__init__(submission, home, requests)
+        super().__init__(submission, requests)
         self._predictions, self._reach, self._room = int(predictions), reach, FIRST_ROOM
         self.state, self.local = engine.allocate(
             np.repeat(submission.records(), requests),
             np.repeat(labels_of(submission.workload), requests),
-            np.repeat(home, requests),
+            np.repeat(submission.given_speed, requests),
+            np.repeat(submission.home, requests),
             self.records,
             self._room,
             self._predictions,
@@ -195,15 +195,18 @@ class CountedGrid(Grid):
         start_time, entry = starts[chosen], entry[chosen]
         ran = start_time >= 0
         # column by column: to choose among whole records takes five times as long
+        asked = {
+            "run": self.submission.seconds_at_home(self.submission.run_time),
+            "processors": self.state.requests["processors"][chosen],
+        }
         run_time, processors = (
-            np.where(ran, self.local.jobs[0][name][entry], self.state.requests[name][chosen])
-            for name in ("run", "processors")
+            np.where(ran, self.local.jobs[0][name][entry], values) for name, values in asked.items()
         )
         cluster = np.where(ran, self.state.cluster[chosen], -1)
         return Schedule(
             start_time=start_time,
             run_time=run_time,
-            estimate=self.state.requests["estimate"][::k].astype(np.int64),
+            estimate=self._estimate(),
             segments=in_one_piece(start_time, run_time, cluster, processors),
             variables=self._reach_of_jobs(),
             counters={**counters, "corrections": self._corrections()},
@@ -219,6 +222,6 @@ class CountedGrid(Grid):
         """Processors of the largest cluster that each job may use, where jobs may not use all."""
         if self._reach is None:
             return {}
-        largest = np.where(self._reach, self.records["processors"], 0).max(axis=1)[self.home]
+        largest = np.where(self._reach, self.records["processors"], 0).max(axis=1)[self.submission.home]
         text = "processors of the largest cluster that the job may use"
         return {"reach_processors": ("job", largest, text, "1")}

@@ -66,7 +66,7 @@ class NodeGrid(Grid):
 
     Parameters
     ----------
-    submission, home, requests
+    submission, requests
         As of `gridsched.systems.grids.Grid`.
     reach : bool[homes, m], optional
         Clusters that jobs of each home may use; all without.
@@ -80,18 +80,16 @@ class NodeGrid(Grid):
     def __init__(
         self,
         submission: Submission,
-        home: Integers,
         *,
         reach: NDArray[np.bool_] | None = None,
         requests: int = 1,
     ) -> None:
-        super().__init__(submission, home, requests)
+        super().__init__(submission, requests)
         self._tables = _Tables(self)
         known, of_sites = self._tables.known(), self._tables.of_sites()
         clusters = len(submission.clusters)
-        everywhere = np.ones((clusters + 1, clusters), np.bool_)
-        reached = (everywhere if reach is None else reach)[home]
-        self.against = _reasons_against(reached, known["fits"][known["sites"]["kind"]])
+        reached = np.ones((clusters, clusters), np.bool_) if reach is None else reach
+        self.against = _reasons_against(reached[submission.home], known["fits"][known["sites"]["kind"]])
         self.local = node_clusters.allocate(
             known,
             of_sites,
@@ -101,7 +99,8 @@ class NodeGrid(Grid):
             grids.FIRST_ROOM,
         )
         jobs = np.repeat(submission.records(), requests)
-        self.state = node_clusters.grid_of(self.local, jobs, np.repeat(home, requests), self.records)
+        given, home = np.repeat(submission.given_speed, requests), np.repeat(submission.home, requests)
+        self.state = node_clusters.grid_of(self.local, jobs, given, home, self.records)
 
     def can_hold(self, m: int) -> NDArray[np.bool_]:
         """Whether a cluster can hold each job."""
@@ -138,7 +137,7 @@ class NodeGrid(Grid):
         log["job"] //= k
         ran = np.full(number, -1, np.int64)
         ran[log["job"]] = where
-        shown = np.where(ran >= 0, ran, np.where(self.home < len(clusters), self.home, 0))
+        shown = np.where(ran >= 0, ran, np.maximum(self.submission.home, 0))
         uses = [
             (m, cluster, own, self._use(m, own, log[where == m]))
             for m, cluster in enumerate(clusters)
@@ -147,7 +146,7 @@ class NodeGrid(Grid):
         size = np.asarray(workload.processors, np.int64)
         outcomes = outcomes_on_nodes(local.lifecycles.jobs, local.real.jobs, size, k)
         segments, variables, counted = node_results(workload, clusters, uses, outcomes, self.against)
-        estimate = self.state.requests["estimate"][::k].astype(np.int64)
+        estimate = self._estimate()
         if any(policy.predicts for policy in self.submission.policies):
             # of the requests of a job, the one that ran
             chosen = np.arange(number) * k
@@ -188,14 +187,13 @@ class NodeGrid(Grid):
 
     def _run_time_on(self, cluster: Integers) -> Integers:
         """Run time of each job on a cluster [s]; as at home where that is -1."""
-        run_time, speeds = self.submission.run_time, np.append(self.submission.speeds, 1.0)
-        moved = np.ceil(run_time * speeds[self.home] / speeds[cluster]).astype(np.int64)
-        return np.where((cluster == self.home) | (cluster < 0), run_time, moved)
+        submission = self.submission
+        there = submission.seconds_at(submission.speeds[cluster], submission.run_time)
+        return np.where(cluster < 0, submission.seconds_at_home(submission.run_time), there)
 
 
 def grid_for(
     submission: Submission,
-    home: Integers,
     predictions: StartPredictions = StartPredictions.EXACT,
     *,
     reach: NDArray[np.bool_] | None = None,
@@ -209,15 +207,8 @@ def grid_for(
     workload = submission.workload
     predicts = any(policy.predicts for policy in submission.policies)
     if predicts or any(needs_nodes(cluster, workload) for cluster in submission.clusters):
-        return NodeGrid(submission, home, reach=reach, requests=requests)
-    return CountedGrid(
-        submission,
-        home,
-        predictions,
-        reach=reach,
-        requests=requests,
-        keyed=keyed,
-    )
+        return NodeGrid(submission, reach=reach, requests=requests)
+    return CountedGrid(submission, predictions, reach=reach, requests=requests, keyed=keyed)
 
 
 def _reasons_against(reached: NDArray[np.bool_], codes: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -239,12 +230,6 @@ def _requests(workload: Workload, clusters: Sequence[Cluster]) -> tuple[Integers
     columns = np.stack(asking_columns(workload, clusters))
     _, first, request_of = np.unique(columns, axis=1, return_index=True, return_inverse=True)
     return request_of.reshape(-1).astype(np.int64), first.astype(np.int64)
-
-
-def _times_on(seconds: Integers, home: Integers, m: int, speeds: NDArray[np.float64]) -> Integers:
-    """Times on a cluster, of times at home; unknown ones stay unknown."""
-    moved = np.ceil(seconds * speeds[home] / speeds[m]).astype(np.int64)
-    return np.where((home == m) | (seconds <= 0), seconds, moved)
 
 
 def _kind(cluster: Cluster, m: int) -> Any:
@@ -323,12 +308,12 @@ class _Tables:
 
     def _add_kind(self, m: int, cluster: Cluster, policy: LocalPolicy, where: Integers) -> None:
         """Say what requests are on clusters of the kind of this one, and which jobs fit there."""
-        submission, home, record = self._grid.submission, self._grid.home, self._grid.records[m]
-        one_each, speeds = self._workload.select(self._first), np.append(submission.speeds, 1.0)
+        submission, record = self._grid.submission, self._grid.records[m]
+        one_each = self._workload.select(self._first)
         asked = asked_for(one_each, cluster, self.clusters[m], where[self._first])
         jobs = asked[self._request_of]
         requested, estimate = (
-            _times_on(np.asarray(values, np.int64), home, m, speeds)
+            submission.seconds_at(cluster.speed, values)
             for values in (self._workload.requested_time, submission.estimate)
         )
         jobs["estimate"] = with_checkpoints(np.maximum(estimate, 1), cluster)

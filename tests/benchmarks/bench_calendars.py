@@ -62,7 +62,7 @@ def test_a_hundred_thousand_slots(table: Table) -> None:
     jobs["run"] = random.integers(1, 8 * 3600, len(jobs))
     jobs["estimate"] = jobs["run"]
     jobs["nodes"] = random.integers(1, 65, len(jobs))
-    jobs["reserved"] = NOWHERE
+    jobs["reserved"], jobs["speed"] = NOWHERE, 1
     cluster, options = Cluster(processors=100), Calendars(slots=FINE)
     done = schedule_calendars(jobs, cluster, options)
     slots, touched = done.counts["slots_max"], done.counts["slots_touched"]

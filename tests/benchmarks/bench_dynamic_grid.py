@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gridsched.engine.records import JOB
 from gridsched.platform import Cluster
 from gridsched.systems.dynamic_grid.graphs import GraphName, grid_graph
 from gridsched.systems.dynamic_grid.membership import draw_membership
-from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import GRID, WORK, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from tests.benchmarks.measure import best_time
 from tests.benchmarks.table import Table
@@ -33,10 +32,11 @@ def jobs_of(sizes: tuple[int, ...], load: float) -> tuple[NDArray[Any], NDArray[
     """Jobs that offer so much load to all clusters together; a fifth goes to the grid scheduler."""
     random = np.random.default_rng(11)
     homes = random.choice(len(sizes), JOBS, p=np.array(sizes) / sum(sizes))
-    jobs = np.empty(JOBS, JOB)
+    jobs = np.empty(JOBS, WORK)
     jobs["processors"] = np.exp2(random.uniform(0, np.log2(np.array(sizes)[homes]))).astype(np.int64)
     jobs["run"] = np.clip(random.lognormal(np.log(900), 1.8, JOBS), 1, 48 * 3600)
     jobs["estimate"] = jobs["run"] * random.uniform(1, 5, JOBS) + 1
+    jobs["home_run"], jobs["home_estimate"] = jobs["run"], jobs["estimate"]
     work = (jobs["run"] * jobs["processors"]).sum()
     jobs["submit"] = arrivals(random, JOBS, work, load * sum(sizes))
     return jobs, np.where(random.random(JOBS) < 0.2, GRID, homes)

@@ -28,7 +28,7 @@ NONE = -1
 
 
 class Job(NamedTuple):
-    """A job; times in seconds at speed 1, `home` the index of a cluster, `reserved` a start or -1."""
+    """A job; times in seconds at `speed`, `home` the index of a cluster, `reserved` a start or -1."""
 
     submit_time: int
     run_time: int
@@ -39,6 +39,12 @@ class Job(NamedTuple):
     gives_up: int = NEVER
     failed: bool = False
     needs: tuple[tuple[int, str, int], ...] = ()  # (job, kind, delay)
+    speed: float = 1.0
+
+
+def at_speed(speed: float, seconds: int, given: float) -> int:
+    """Whole seconds at a speed, of seconds at another."""
+    return seconds if speed == given else math.ceil(seconds * given / speed)
 
 
 def submissions_of(jobs: Sequence[Job]) -> list[Submission]:
@@ -154,7 +160,7 @@ class Simulation:
         self.waiting: list[int] = []
         self.running: list[int] = []
         self.fixed: set[int] = set()
-        self.left = {j: (job.run_time, 1.0) for j, job in enumerate(jobs)}
+        self.left = {j: (job.run_time, job.speed) for j, job in enumerate(jobs)}
         self.route: dict[int, str] = {}
         count = len(jobs)
         self.outcome = Outcome(
@@ -397,7 +403,10 @@ class Simulation:
         return lengthened(work, *self.saving(holder))
 
     def duration(self, j: int, holder: Node) -> int:
-        return self.length(math.ceil(self.estimate[j] / holder.speed), holder)
+        return self.length(self.estimate_on(j, holder), holder)
+
+    def estimate_on(self, j: int, m: Node) -> int:
+        return at_speed(m.speed, self.estimate[j], self.jobs[j].speed)
 
     def rooms(self, j: int, x: Node, start: int, shadow: dict[int, Counter[int]] | None) -> dict[int, int]:
         """How many nodes of a job each cluster could take in all its slots."""
@@ -537,7 +546,7 @@ class Simulation:
     def is_promoted(self, j: int, m: Node) -> bool:
         nodes, duration = m.rule("promote_processors"), m.rule("promote_duration")
         return (nodes is not None and self.jobs[j].processors > nodes) or (
-            duration is not None and self.jobs[j].estimate >= duration
+            duration is not None and self.estimate_on(j, m) >= duration
         )
 
     def submit_ordinary(self, j: int) -> None:
@@ -574,7 +583,7 @@ class Simulation:
 
     def patience(self, j: int, m: Node) -> int:
         """How late the first fit of a job may be before a manager bumps it up."""
-        return max(m.rule("bump") or 0, (m.rule("bump_stretch") or 0) * self.jobs[j].estimate)
+        return max(m.rule("bump") or 0, (m.rule("bump_stretch") or 0) * self.estimate_on(j, m))
 
     def reserve(self, j: int) -> bool:
         start = self.jobs[j].reserved
@@ -608,10 +617,7 @@ class Simulation:
         if self.outcome.start[j] == NONE:
             self.outcome.start[j] = place.start
             self.users.start(j, place.start)
-        left, speed = self.left[j]
-        if speed != place.holder.speed:
-            left = math.ceil(left * speed / place.holder.speed)
-        self.left[j] = left, place.holder.speed
+        self.left[j] = at_speed(place.holder.speed, *self.left[j]), place.holder.speed
         self.has[j] = {k: self.choose(j, k, self.taken(k, nodes)) for k, nodes in place.parts.items()}
 
     def choose(self, j: int, k: int, nodes: int) -> set[int]:
@@ -766,7 +772,8 @@ class Simulation:
         left, speed = self.left[j]
         self.left[j] = left - kept, speed
         self.outcome.useful[j] += kept
-        self.estimate[j] = max(1, self.estimate[j] - int(kept * speed))
+        done = kept if speed == self.jobs[j].speed else int(kept * speed / self.jobs[j].speed)
+        self.estimate[j] = max(1, self.estimate[j] - done)
         self.outcome.killed[j] += 1
         if requeue == "lost":
             self.users.leave(j, self.now, "lost")

@@ -40,6 +40,7 @@ class DynamicJob(NamedTuple):
     estimate: int
     processors: int
     home: int | None
+    there: tuple[int, int] | None = None  # run time and estimate at home, where they are given so
 
 
 class MemberEvent(NamedTuple):
@@ -233,8 +234,8 @@ class Oracle:
         self.states = [State(Fraction(job.run_time)) for job in jobs]
         for j, job in enumerate(jobs):
             if job.home is not None:
-                self.states[j].work = self.at_home(j, job.run_time)
-                self.states[j].guess = self.at_home(j, job.estimate)
+                there = job.there or (self.at_home(j, job.run_time), self.at_home(j, job.estimate))
+                self.states[j].work, self.states[j].guess = there
         self.new: list[int] = []
         self.in_progress: list[int] = []
         self.segments: list[Segment] = []

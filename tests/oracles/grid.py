@@ -200,7 +200,7 @@ class Grid:
         here = self.descriptions[home].speed if home < len(self.descriptions) else 1.0
 
         def seconds(time: int) -> int:
-            return time if m == home else math.ceil(time * here / speed)
+            return time if speed == here else math.ceil(time * here / speed)
 
         run, estimate = seconds(base.run), max(1, seconds(base.estimate))
         return replace(base, run=run, estimate=estimate, after=[], gives_up=NEVER, **self.jobs[j].asked[m])

@@ -13,7 +13,7 @@ from gridsched.engine import bundles, rings
 from gridsched.engine.job_lifecycle import Lifecycles, Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
-from gridsched.platform import Cluster
+from gridsched.platform import Cluster, seconds_at
 from gridsched.systems.calendars.kernels import bookings, calendar, managers
 from gridsched.systems.calendars.kernels.bookings import NODE, NOWHERE, ManagerTree, Route, Status
 from gridsched.systems.calendars.kernels.processors import CAPACITY, CLOSING, Outages
@@ -148,7 +148,7 @@ def schedule_calendars(
     ----------
     jobs : REQUEST[n]
         Jobs in order of submission (`kernels.bookings.REQUEST`), `home` the index of a cluster, with
-        run times and estimates as at speed 1; `span` is not looked at.
+        run times and estimates as at their speeds; `span` is not looked at.
     root : Manager or Cluster
         The tree.
     options : Calendars
@@ -333,7 +333,7 @@ def _result(tree: ManagerTree, outages: Outages | None) -> CalendarSchedule:
     """What a simulation left behind."""
     plans, requests, segments = tree.plans, tree.jobs, tree.segments[: int(tree.counts["segments"][0])]
     done = np.isin(plans["status"], (Status.DONE, Status.KILLED))
-    at_home = np.ceil(requests["run"] / tree.managers["speed"][requests["home"]]).astype(np.int64)
+    at_home = seconds_at(tree.managers["speed"][requests["home"]], requests["run"], requests["speed"])
     # One that gave up, or that was never eligible, did not come to ask
     answered = (plans["promise"] != NOWHERE) | (plans["earliest"] != NOWHERE)
     asked = (requests["reserved"] != NOWHERE) & answered

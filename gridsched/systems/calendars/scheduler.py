@@ -252,7 +252,7 @@ class Calendars(Scheduler):
                 children=[cluster],
                 # a share such as 0.29 of 100 is 29, whatever its digits in binary
                 promote_processors=int(self.promote_share * cluster.processors + 1e-9),
-                promote_duration=round(self.promote_duration * cluster.speed),
+                promote_duration=self.promote_duration,
             )
             for cluster in clusters
         ]
@@ -282,7 +282,6 @@ class Calendars(Scheduler):
         ConfigurationError
             If jobs, platform and tree do not go together.
         """
-        submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
         asked = workload.reserved_start
         jobs: RecordArray = np.zeros(len(submission), REQUEST)
@@ -290,6 +289,7 @@ class Calendars(Scheduler):
             "submit": workload.submit_time,
             "run": submission.run_time,
             "estimate": submission.estimate,
+            "speed": submission.given_speed,
             "nodes": workload.processors,
             "home": home,
             "reserved": NOWHERE if asked is None else asked,
@@ -305,7 +305,7 @@ class Calendars(Scheduler):
             start_time=done.jobs["start_time"],
             end_time=done.jobs["end_time"],
             run_time=done.jobs["run_time"],
-            estimate=submission.estimate,
+            estimate=submission.seconds_at_home(submission.estimate),
             segments=done.segments[[*(SEGMENT.names or ())]].astype(SEGMENT),
             variables={**_reservations(jobs, done, nodes), **trade, **tasks, **told},
             counters={

@@ -103,11 +103,12 @@ class Rules:
     promote_processors : int, optional
         Jobs that ask for more go up to the parent.
     promote_duration : int, optional
-        Jobs with an estimate of at least this number of seconds go up to the parent.
+        Jobs with an estimate, as on its slowest cluster, of at least this number of seconds go up to the
+        parent.
     bump : int, optional
         Jobs whose first fit is later than so many seconds from now are bumped up to the parent.
     bump_stretch : int
-        With `bump`: only those whose first fit is also later than so many times their estimate.
+        With `bump`: only those whose first fit is also later than so many times their estimate, likewise.
     period : int
         Seconds between updates of its shadow calendars; 0: they are always fresh. Not used by local managers.
     placement : {"lowest", "unbiased"}

@@ -211,8 +211,7 @@ class Simulator(Actions):
         if len(clusters) == 1:
             submission = submission.at_home()
         self.submission = submission
-        home = np.where(submission.home < 0, len(clusters), submission.home)
-        self._grid = NodeGrid(submission, home)
+        self._grid = NodeGrid(submission)
         self._fates = np.where(self._grid.against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
         g, local = self._grid.state, self._grid.local
         sizes = {

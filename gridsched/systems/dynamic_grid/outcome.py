@@ -15,7 +15,7 @@ from gridsched.results import Schedule, Variable, described, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.dynamic_grid.kernels import state
 from gridsched.systems.dynamic_grid.membership import Membership
-from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, checkpoints_of
+from gridsched.systems.dynamic_grid.planning import DynamicSchedule, checkpoints_of
 from gridsched.systems.job_outcomes import (
     needs_lifecycles,
     outage_variables,
@@ -90,8 +90,8 @@ def outcome(
     Parameters
     ----------
     submission : Submission
-        The jobs, as at speed 1.
-    jobs : JOB[n]
+        The jobs.
+    jobs : WORK[n]
         The jobs as they were scheduled.
     entry : int64[n]
         Cluster to whose local scheduler each was submitted, or `planning.GRID`.
@@ -104,7 +104,7 @@ def outcome(
     progress, requests = grid.progress, grid.requests
     by = [grid.segments[name] for name in ("held", "cluster", "start", "job")]
     segments = grid.segments[np.lexsort(by)]
-    run, estimate = (as_local_jobs(jobs[name], entry, clusters) for name in ("run", "estimate"))
+    run, estimate = jobs["home_run"], jobs["home_estimate"]
     local_run = options.stopped_at(run, estimate)
     mixed = done.options.work != done.options.scale
     run_time = _run_time(local_run, done, mixed)

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 GRID = -1
 """Home of a job that is submitted to the grid scheduler."""
 
+WORK = np.dtype(
+    [
+        ("submit", np.int64),
+        ("run", np.int64),  # as on the clusters; if their speeds differ, as at speed 1
+        ("estimate", np.int64),  # likewise
+        ("home_run", np.int64),  # as on its home; of one that has none like `run`
+        ("home_estimate", np.int64),  # likewise
+        ("processors", np.int64),
+    ]
+)
+"""A job; its times may be longer than those of the engine's other jobs."""
+
 
 class DynamicSchedule(NamedTuple):
     """A dynamic grid when its jobs have run: the arrays of `kernels.state`, options, maximal cliques."""
@@ -60,9 +72,8 @@ def schedule_dynamic_grid(
 
     Parameters
     ----------
-    jobs : JOB[n]
-        Jobs in order of submission (`gridsched.engine.records.JOB`, or wider), with run times and estimates
-        as on the clusters; if their speeds differ, as at speed 1.
+    jobs : WORK[n]
+        Jobs in order of submission.
     home : int64[n]
         Index of the cluster to whose local scheduler each job is submitted, or `GRID`.
     clusters : sequence of Cluster
@@ -119,20 +130,6 @@ def schedule_dynamic_grid(
     scores.check_order(score, grid.state)
     used = {name: getattr(grid, name)[: grid.clock[name][0]] for name in ("segments", "proxies")}
     return DynamicSchedule(grid._replace(**used), compiled, cliques)
-
-
-def as_local_jobs(
-    seconds: NDArray[Any], home: NDArray[np.int64], clusters: Sequence[Cluster]
-) -> NDArray[np.int64]:
-    """Seconds that jobs take on their home clusters, of those without one as they are given.
-
-    They are given as in `schedule_dynamic_grid`.
-    """
-    there = np.array(seconds, np.int64)
-    if len({cluster.speed for cluster in clusters}) > 1:
-        for i, cluster in enumerate(clusters):
-            there[home == i] = cluster.duration(there[home == i])
-    return there
 
 
 def checkpoints_of(clusters: Sequence[Cluster]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -206,11 +203,10 @@ def _idle_grid(
     grid.progress[["proxy", "start", "finish", "headed", "yielded", "sent", "kept_from"]] = state.NOBODY
     grid.state["free"][:, 0], grid.state["planned"] = described["processors"], FOREVER
     local["processors"] = -(-jobs["processors"] // grid.clusters["unit"][home]) * grid.clusters["unit"][home]
-    estimate = as_local_jobs(jobs["estimate"], home, clusters)
     grid.progress["left"] = requests["run"] * work
-    grid.progress["work"] = options.stopped_at(as_local_jobs(jobs["run"], home, clusters), estimate)
+    grid.progress["work"] = options.stopped_at(jobs["home_run"], jobs["home_estimate"])
     # what is longer is no local job
-    grid.progress["guess"] = np.minimum(estimate, LARGEST)
+    grid.progress["guess"] = np.minimum(jobs["home_estimate"], LARGEST)
     # the link of the first part is the head of the list of unused ones
     unused = np.arange(number, len(grid.chains))
     grid.chains["before"][unused], grid.chains["after"][unused] = np.roll(unused, 1), np.roll(unused, -1)

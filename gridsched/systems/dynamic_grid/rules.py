@@ -192,14 +192,17 @@ def _local_speed(dataset: xr.Dataset, s: Any) -> Any:
     """Local jobs do all their work, at the speed of their clusters where speeds differ."""
     done = np.zeros(dataset.sizes["job"], np.int64)
     np.add.at(done, s.job, s.worked)
-    wanted = dataset["run_time"].to_numpy()[s.job].astype(np.float64)
-    # A job that is stopped far over its estimate is so in whole seconds of either speed
-    ends: tuple[int, ...] = (_FINISHED, _STOPPED)
+    wanted = dataset["run_time"].to_numpy()[s.job]
+    outcome = dataset["outcome"].to_numpy()[s.job]
+    local = (dataset["sent_time"].to_numpy()[s.job] < 0) & np.isin(outcome, (_FINISHED, _STOPPED))
+    wrong = wanted != done[s.job]
     if "work_time" in dataset:
-        wanted = dataset["work_time"].to_numpy()[s.job] / dataset["cluster_speed"].to_numpy()[s.cluster]
-        ends = (_FINISHED,)
-    local = (dataset["sent_time"].to_numpy()[s.job] < 0) & np.isin(dataset["outcome"].to_numpy()[s.job], ends)
-    return s.job[local & (np.ceil(wanted) != done[s.job])]
+        # Whole seconds at one speed, rounded up, are less than a second at either too many at the other; a
+        # job that is stopped far over its estimate is so in whole seconds of either
+        speed = dataset["cluster_speed"].to_numpy()[s.cluster]
+        too_many = np.abs(done[s.job] * speed - dataset["work_time"].to_numpy()[s.job])
+        wrong |= (outcome == _FINISHED) & (too_many >= np.maximum(speed, 1.0))
+    return s.job[local & wrong]
 
 
 def _whole_supersteps(dataset: xr.Dataset, s: Any) -> Any:

@@ -53,9 +53,9 @@ Whole nodes and speeds, of which the paper has none
   many as make up whole nodes there, for each of its parts. What is idle, offered and freed are processors of
   whole nodes; what moves and costs are tasks.
 * A local job runs at the speed of its cluster. A grid job runs at the speed of the slowest cluster where it
-  has tasks, since the supersteps of all tasks end together. What remains of its work is counted as at speed 1
-  and kept when it moves or is suspended; speeds count in thousandths for it. How long it is expected to run
-  follows from that speed.
+  has tasks, since the supersteps of all tasks end together. Where speeds differ its work is
+  counted in whole seconds at speed 1, rounded up once; what remains is kept when it moves or is suspended;
+  speeds count in thousandths for it. How long it is expected to run follows from that speed.
 * Speeds do not matter for where a job is sent. With `heed_leases` a clique counts with the slowest of its
   clusters that are believed to have idle processors.
 
@@ -136,13 +136,10 @@ from gridsched.systems.dynamic_grid.graphs import (
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.measures import dynamic_measures
 from gridsched.systems.dynamic_grid.outcome import outcome
-from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import GRID, WORK, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.workloads.columns import LONGEST_TIME
-
-_WORK = np.dtype([(name, np.int64) for name in ("submit", "run", "estimate", "processors")])
-"""Jobs whose times at speed 1 may be longer than the engine's other jobs."""
 
 _MAX_COST = 1e6
 """Largest overhead, and largest cost of a task in seconds, so that the engine's numbers cannot overflow."""
@@ -284,19 +281,18 @@ class DynamicGrid(Scheduler):
         `proxy_...` are proxies. Where nodes fail, users give up or jobs wait for others, there is also what
         `gridsched.systems.job_outcomes` says, `segment_killed`, and how clusters save work.
         """
-        submission = submission.at_unit_speed()
         clusters, home = submission.clusters, submission.home
-        jobs = np.zeros(len(submission), _WORK)
+        drawn = np.random.default_rng(submission.seed).random(len(submission)) < self.grid_share
+        entry = np.where(drawn, GRID, home)
+        jobs = np.zeros(len(submission), WORK)
         jobs["submit"], jobs["processors"] = submission.workload.submit_time, submission.workload.processors
-        jobs["run"], jobs["estimate"] = submission.run_time, submission.estimate
-        if len({cluster.speed for cluster in clusters}) == 1:
-            for name in ("run", "estimate"):
-                jobs[name] = clusters[0].duration(jobs[name])
+        common = clusters[0].speed if len({cluster.speed for cluster in clusters}) == 1 else 1.0
+        for name, seconds in {"run": submission.run_time, "estimate": submission.estimate}.items():
+            jobs[name] = submission.seconds_at(common, seconds)
+            jobs[f"home_{name}"] = np.where(entry == GRID, jobs[name], submission.seconds_at_home(seconds))
         links = submission.platform.links
         if links is None:
             links = grid_graph(submission.platform.names, self.graph)
-        drawn = np.random.default_rng(submission.seed).random(len(jobs)) < self.grid_share
-        entry = np.where(drawn, GRID, home)
         done = schedule_dynamic_grid(
             jobs,
             entry,

@@ -8,8 +8,7 @@ At one instant happens, in this order:
 
 The semantics are those of Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling
 techniques in large computing architectures" (2008), sections 4 and 6; `scheduler` says
-what was decided where the paper is silent. Clusters are those of `grid`, whose jobs come from a
-cluster of speed 1 outside of it.
+what was decided where the paper is silent. Clusters are those of `grid`.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ class Directory(NamedTuple):
 
     sample: Any  # int16[n, ...], clusters that a job may ask, in the order of asking; then -1
     starts: Any  # int64[...], predicted start on each cluster of the job that is being decided
-    home: Any  # int16[n], cluster where a job is submitted; -1 if nowhere in particular
     cost: Any  # what a job wants to be small by a user's own function, see `costs`
 
 
@@ -211,7 +209,7 @@ def _own_cost(
             grid.work_left(g, local, m, now, overrun),
             grid.idle(g, local, m),
             int(g.clusters[m]["processors"]),
-            1 if d.home[j] == m else 0,
+            1 if g.home[j] == m else 0,
             int(local.labels_of_requests[j]["user"]),
             int(local.labels_of_requests[j]["group"]),
             int(local.labels_of_requests[j]["queue"]),

@@ -173,8 +173,7 @@ class Simulation:
     Parameters
     ----------
     submission : Submission
-        The jobs and the grid. On a cluster a job takes run time at speed 1 / speed there, rounded up; all
-        local policies whose order is a score must share it.
+        The jobs and the grid; all local policies whose order is a score must share it.
     jscheduler : JScheduler
         What jobs want.
     samples : int16[n, ...], optional
@@ -198,7 +197,6 @@ class Simulation:
         samples: NDArray[np.int16] | None = None,
         estimates_follow: bool = False,
     ) -> None:
-        submission = submission.at_unit_speed()
         clusters, workload, number = submission.clusters, submission.workload, len(submission)
         self._options = self_scheduling.JSchedulerOptions(
             overrun=overrun_code(submission.conventions.overrun),
@@ -207,8 +205,7 @@ class Simulation:
             resources=most_asked(jscheduler, workload.processors, len(clusters)),
             first=int(jscheduler.ties == "first"),
         )
-        outside = np.full(number, len(clusters), np.int64)
-        self._grid = grid_for(submission, outside, StartPredictions(self._options.predictions))
+        self._grid = grid_for(submission, StartPredictions(self._options.predictions))
         self._jobs = self._grid.state.requests
         if estimates_follow:
             self._jobs["estimate"] = 1
@@ -225,7 +222,6 @@ class Simulation:
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
             starts=np.empty(asked, np.int64),
-            home=submission.home.astype(np.int16),
             cost=COST.compile(self._cost),
         )
         self._counters = {

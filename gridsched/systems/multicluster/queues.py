@@ -79,9 +79,9 @@ class LocalSchedulers:
         self._now = -1
         self._room = FIRST_ROOM
         self.options = grid.GridOptions(overrun, int(grid.StartPredictions.EXACT))
-        home = np.zeros(len(requests), np.int64)
+        given, home = np.ones(len(requests)), np.full(len(requests), -1)
         self.grid, self.local = grid.allocate(
-            requests, labels, home, records, self._room, self.options.predictions
+            requests, labels, given, home, records, self._room, self.options.predictions
         )
         present = [cluster.processors for cluster in clusters]
         self.grid.clusters["processors"] = present
@@ -115,7 +115,7 @@ class LocalSchedulers:
         requests["run"][jobs] = self._all.actual[cluster, jobs]
         requests["estimate"][jobs] = self._all.expected[cluster, jobs]
         # run times are those on the cluster
-        self.grid.home[jobs] = cluster
+        self.grid.given_speed[jobs] = self.grid.clusters["speed"][cluster]
 
     def starts(self, jobs: Integers) -> Integers:
         """When each of some jobs has started, -1 if it waits."""

@@ -38,7 +38,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
@@ -241,14 +241,15 @@ class Multicluster(Scheduler):
         collected and not started, averaged from the first to the last submission; reach_processors. Where
         jobs may be killed, leave or wait for others, their outcomes (`gridsched.systems.job_outcomes`).
         """
-        submission = submission.at_unit_speed()
         workload, clusters, home = submission.workload, submission.clusters, submission.home
         wanted = weights_of(self.weights, clusters)
         due = self._deadlines_of(submission)
         changes = _checked_changes(submission.platform)
         reach = _reach(clusters, changes)
-        actual = np.stack([np.maximum(cluster.duration(submission.run_time), 1) for cluster in clusters])
-        expected = np.stack([np.maximum(cluster.duration(submission.estimate), 1) for cluster in clusters])
+        actual, expected = (
+            np.stack([np.maximum(submission.seconds_at(each.speed, seconds), 1) for each in clusters])
+            for seconds in (submission.run_time, submission.estimate)
+        )
         accepted = np.flatnonzero(workload.processors <= reach)
         jobs = MulticlusterJobs(
             np.ascontiguousarray(workload.submit_time[accepted]),
@@ -276,7 +277,8 @@ class Multicluster(Scheduler):
         workload = submission.workload
         if workload.deadline is None:
             slowest = min(cluster.speed for cluster in submission.clusters)
-            return draw_deadlines(workload, [self.deadlines], seed=submission.seed, slowest=slowest)
+            longest = replace(workload, run_time=submission.seconds_at(slowest, submission.run_time))
+            return draw_deadlines(longest, [self.deadlines], seed=submission.seed)
         due = np.asarray(workload.deadline, np.int64)
         early = due < workload.submit_time
         if early.any():
@@ -358,7 +360,7 @@ def _schedule(
     ran = run.start >= 0
     cluster[accepted], start[accepted], number[accepted] = run.cluster, run.start, run.round
     end[accepted[ran]] = outcome.end[ran]
-    run_time = workload.run_time.copy()
+    run_time = submission.seconds_at_home(submission.run_time)
     run_time[accepted[ran]] = outcome.run_time[ran]
     told, counted = run.told(outcome)
     rounds = _rounds(run, measured=policy.measure)
@@ -391,7 +393,11 @@ def _schedule(
         start_time=start,
         end_time=end,
         run_time=run_time,
-        estimate=np.where(cluster >= 0, expected[cluster, np.arange(jobs)], workload.requested_time),
+        estimate=np.where(
+            cluster >= 0,
+            expected[cluster, np.arange(jobs)],
+            submission.seconds_at_home(workload.requested_time),
+        ),
         segments=segments,
         variables=variables,
         counters={

@@ -113,10 +113,10 @@ class MultipleRequests(Scheduler):
 
     def schedule(self, submission: Submission) -> Schedule:
         """Queue each job at its clusters, and let it run where it starts first."""
-        submission = submission.at_home()
+        submission = submission.with_homes()
         clusters, number, options = len(submission.clusters), len(submission), self._options(submission)
         k = options.requests
-        grid = grid_for(submission, submission.home, requests=k, keyed=options.home_first)
+        grid = grid_for(submission, requests=k, keyed=options.home_first)
         jobs = kernel.RequestArrays(
             load=np.empty(clusters),
             started=np.full(number, -1, np.int64),

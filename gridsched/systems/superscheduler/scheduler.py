@@ -198,12 +198,11 @@ class Superscheduler(Scheduler):
 
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs through the scheme and the local policies of the clusters."""
-        submission = submission.at_home()
+        submission = submission.with_homes()
         clusters = submission.clusters
         options = _options(self, submission.conventions.overrun)
-        grid = grid_for(
-            submission, submission.home, StartPredictions(options.predictions), reach=self.reached(clusters)
-        )
+        predictions = StartPredictions(options.predictions)
+        grid = grid_for(submission, predictions, reach=self.reached(clusters))
         grid.check_estimates(submission.records())
         deciders = _deciders(self, clusters, len(submission))
         todo, costs = np.empty(len(submission), np.int64), np.empty(len(clusters), np.int64)

@@ -64,6 +64,7 @@ def records(jobs: list[Job]) -> NDArray[Any]:
     for record, job in zip(table, jobs, strict=True):
         record["submit"], record["run"], record["estimate"] = job.submit_time, job.run_time, job.estimate
         record["nodes"], record["home"], record["reserved"] = job.processors, job.home, job.reserved
+        record["speed"] = job.speed
     return table
 
 
@@ -248,6 +249,8 @@ def problems(draw: st.DrawFn, *, depth: int = 2, accurate: bool = False, failing
     root = draw(trees(depth, [1.0] if accurate else [1.0, 1.0, 2.0, 0.7]))
     clusters = clusters_of(root)
     jobs = draw(streams([each.processors for each in clusters], options.slots.fundamental, accurate=accurate))
+    if draw(st.booleans()):
+        jobs = [job._replace(speed=clusters[job.home].speed) for job in jobs]
     refusals = draw(st.lists(st.booleans(), max_size=8)) if draw(st.integers(0, 3)) == 0 else []
     if failing:
         told = draw(lives([job.submit_time for job in jobs]))

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.records import FOREVER, JOB
+from gridsched.engine.records import FOREVER
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.simulation import simulate
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Stay, member_events
-from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import GRID, WORK, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
@@ -139,7 +139,7 @@ def schedule(case: Case) -> DynamicSchedule:
         lives = lifecycles([life._replace(submit=job.submit_time) for job, life in jobs], ())
     local = LocalPolicy(**COMPOSED[case.policy]._asdict()) if case.policy in COMPOSED else case.policy
     return schedule_dynamic_grid(
-        np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in case.jobs], JOB),
+        np.array([record_of(case, j) for j in case.jobs], WORK),
         np.array([GRID if j.home is None else j.home for j in case.jobs], np.int64),
         case.clusters,
         case.links,
@@ -149,6 +149,22 @@ def schedule(case: Case) -> DynamicSchedule:
         overrun=case.overrun,
         lifecycles=lives,
     )
+
+
+def record_of(case: Case, job: DynamicJob) -> tuple[int, ...]:
+    """A job as the engine takes it."""
+    run, estimate = job.run_time, job.estimate
+    there = job.there or (run, estimate)
+    if job.home is not None and job.there is None and len({each.speed for each in case.clusters}) > 1:
+        speed = case.clusters[job.home].speed
+        there = math.ceil(run / speed), math.ceil(estimate / speed)
+    return job.submit_time, run, estimate, *there, job.processors
+
+
+def as_given(job: DynamicJob) -> DynamicJob:
+    """A job with the times that it has at home, if they are given so."""
+    run_time, estimate = job.there or (job.run_time, job.estimate)
+    return job._replace(run_time=run_time, estimate=estimate)
 
 
 def oracle(case: Case) -> Oracle:
@@ -287,6 +303,7 @@ def cases(
         processors = [count * node for count, node in zip(processors, nodes, strict=True)]
         if draw(st.booleans()):
             speeds = [draw(st.sampled_from(SPEEDS)) for _ in range(number)]
+    times_at_home = len(set(speeds)) > 1 and draw(st.booleans())
     clusters = clusters_of(processors, nodes, speeds)
     pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
     edges = {pair for pair in pairs if draw(st.integers(0, 2))}
@@ -304,7 +321,12 @@ def cases(
         size = draw(st.sampled_from([1, max(1, most // 2), most]) | st.integers(1, most))
         if draw(st.integers(0, 9)) == 9:
             size = draw(st.integers(1, sum(processors) + 1))
-        jobs.append(DynamicJob(submit_time, run_time, estimate, size, home))
+        job = DynamicJob(submit_time, run_time, estimate, size, home)
+        if times_at_home and home is not None:
+            speed = float(speeds[home])
+            at_unit = math.ceil(run_time * speed), math.ceil(estimate * speed)
+            job = job._replace(run_time=at_unit[0], estimate=at_unit[1], there=(run_time, estimate))
+        jobs.append(job)
     membership = {f"c{i}": draw(stays()) for i in range(number) if draw(st.integers(0, 2)) == 2}
     return Case(
         jobs,
@@ -362,9 +384,10 @@ def run_of(case: Case, *, seed: int = 0) -> xr.Dataset:
     for home in homes:
         own = [j for j, each in enumerate(case.jobs) if each.home == home]
         lives = columns_of(case.lifecycles, own) if case.lifecycles else {}
-        workloads.append(workload_of([case.jobs[j] for j in own], **lives) if own else None)
+        workloads.append(workload_of([as_given(case.jobs[j]) for j in own], **lives) if own else None)
     platform = Platform(case.clusters, links=case.links, membership=case.membership)
-    options = {"seed": seed, "align": "none", "overrun": case.overrun, "times": "unit"}
+    times = "home" if any(job.there for job in case.jobs) else "unit"
+    options = {"seed": seed, "align": "none", "overrun": case.overrun, "times": times}
     return simulate(workloads, platform, case.options, **options)  # type: ignore[arg-type]
 
 

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import example as tried
 from hypothesis import strategies as st
 
-from gridsched.engine.records import FOREVER, JOB
+from gridsched.engine.records import FOREVER
 from gridsched.errors import ScheduleError, WorkloadError
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.simulation import simulate
@@ -33,7 +33,7 @@ from gridsched.systems.dynamic_grid.measures import (
 )
 from gridsched.systems.dynamic_grid.membership import Stay, draw_membership, member_events
 from gridsched.systems.dynamic_grid.outcome import OUTCOMES, REJECTED, STOPPED, STRANDED
-from gridsched.systems.dynamic_grid.planning import schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.planning import WORK, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.verification import verify, violations
@@ -45,6 +45,7 @@ from tests.support.nodes import workload_of
 from tests.systems.dynamic_grid.cases import (
     SIMPLE,
     Case,
+    as_given,
     cases,
     changed,
     clusters_of,
@@ -465,7 +466,9 @@ def test_isolated_clusters_are_on_their_own(policy: Any, case: Case) -> None:
     for i, cluster in enumerate(case.clusters):
         local = [j for j in own if j.home == i]
         if local:
-            alone = simulate(workload_of(local), cluster, policy, overrun=case.overrun, times="unit")
+            times: Any = "home" if local[0].there else "unit"
+            jobs = replace(workload_of(list(map(as_given, local))), home=np.zeros(len(local), np.int64))
+            alone = simulate(jobs, cluster, policy, overrun=case.overrun, times=times)
             mine = run["home_cluster"] == i
             for name in ("start_time", "end_time", "run_time", "estimate"):
                 np.testing.assert_array_equal(run[name].values[mine], alone[name].values)
@@ -726,8 +729,8 @@ def test_events_are_in_order_of_time_and_cluster() -> None:
 # --- bad input ------------------------------------------------------------------------------------
 
 
-WORK = workload_of([job(0, 5, 1, 0)])
-LONG = replace(WORK, run_time=np.array([2**39]))
+ONE_JOB = workload_of([job(0, 5, 1, 0)])
+LONG = replace(ONE_JOB, run_time=np.array([2**39]))
 A, B = (Cluster(name=name, processors=4) for name in "ab")
 NAMES = ["a", "b"]
 
@@ -736,12 +739,12 @@ def membership(**wrong: Any) -> object:
     return draw_membership(["a"], **{"horizon": 10, "mean_stay": 1.0, "mean_absence": 1.0, **wrong})
 
 
-def on(platform: Any, workloads: Sequence[Workload | None] = (WORK, None), **options: Any) -> object:
+def on(platform: Any, workloads: Sequence[Workload | None] = (ONE_JOB, None), **options: Any) -> object:
     return simulate(workloads, platform, DynamicGrid(**options))
 
 
 def of_jobs(home: int, clusters: list[Cluster], names: list[str]) -> object:
-    jobs, homes = np.zeros(1, JOB), np.array([home])
+    jobs, homes = np.zeros(1, WORK), np.array([home])
     return schedule_dynamic_grid(jobs, homes, clusters, graph_of_edges(names, []), DynamicGrid())
 
 
@@ -786,8 +789,8 @@ def of_jobs(home: int, clusters: list[Cluster], names: list[str]) -> object:
         (lambda: grid_graph(NAMES, "random"), "mean_degree"),
         (lambda: grid_graph(NAMES, "random", mean_degree=2), "mean_degree"),
         (lambda: grid_graph(["a", "a"], "ring"), "name of its own"),
-        (lambda: on([A, B], [WORK]), "1 workloads for 2 clusters"),
-        (lambda: on([A, B], [WORK] * 4), "4 workloads for 2 clusters"),
+        (lambda: on([A, B], [ONE_JOB]), "1 workloads for 2 clusters"),
+        (lambda: on([A, B], [ONE_JOB] * 4), "4 workloads for 2 clusters"),
         (
             lambda: on([A, replace(B, speed=2.0)], [LONG, None], overhead=1e6),
             "too long for an overhead of 1e+06",

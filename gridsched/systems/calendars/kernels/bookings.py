@@ -21,7 +21,7 @@ import numpy as np
 from gridsched.engine import bundles, heap, rings
 from gridsched.engine.bundles import column
 from gridsched.engine.checkpoints import with_checkpoints
-from gridsched.engine.jit import inline, noinline
+from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.calendar import CalendarArrays
@@ -65,8 +65,9 @@ NOWHERE = -1
 REQUEST = np.dtype(
     [
         ("submit", np.int64),
-        ("run", np.int64),  # seconds at speed 1
-        ("estimate", np.int64),  # likewise, at least 1
+        ("run", np.int64),  # seconds ...
+        ("estimate", np.int64),  # ... at least 1 ...
+        ("speed", np.float64),  # ... at this speed
         ("nodes", np.int64),
         ("home", np.int64),  # manager where it is submitted, a leaf
         ("reserved", np.int64),  # when it asks to start; NOWHERE for an ordinary job
@@ -245,7 +246,7 @@ def allocate(calendars: CalendarArrays, jobs: Any, managers: Any, segments: int,
     tree.counts["planned"] = FOREVER
     tree.plans[["promise", "first", "ended", "earliest"]] = NOWHERE
     tree.plans["status"][jobs["nodes"] > managers["nodes"][0]] = Status.REJECTED
-    tree.plans["left"], tree.plans["speed"] = jobs["run"], 1
+    tree.plans["left"], tree.plans["speed"] = jobs["run"], jobs["speed"]
     return tree
 
 
@@ -259,13 +260,18 @@ def is_leaf(t: ManagerTree, m: int) -> bool:
 
 
 @inline
+def estimate_on(t: ManagerTree, j: int, x: int) -> int:
+    """Estimate of a job on the slowest cluster of a manager."""
+    request, speed = t.jobs[j], t.managers[x]["speed"]
+    seconds = as_int64(request["estimate"])
+    return seconds if request["speed"] == speed else math.ceil(seconds * request["speed"] / speed)
+
+
+@inline
 def duration(t: ManagerTree, j: int, x: int) -> int:
     """Estimate of a job on the slowest cluster of a holder, with checkpoints."""
     holder = t.managers[x]
-    seconds = t.jobs[j]["estimate"]
-    if holder["speed"] != 1.0:
-        seconds = math.ceil(seconds / holder["speed"])
-    return with_checkpoints(seconds, holder["interval"], holder["cost"])
+    return with_checkpoints(estimate_on(t, j, x), holder["interval"], holder["cost"])
 
 
 @inline

@@ -59,7 +59,9 @@ def _take_off(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     saved = saved_work(now - plan["start"], holder["interval"], holder["cost"])
     stop(t, o, j, now, saved, True)
     t.counts[0]["ending"] = heap.without(t.events, t.counts[0]["ending"], j)
-    t.jobs[j]["estimate"] = max(1, t.jobs[j]["estimate"] - int(saved * plan["speed"]))
+    job = t.jobs[j]
+    done = saved if plan["speed"] == job["speed"] else int(saved * plan["speed"] / job["speed"])
+    job["estimate"] = max(1, job["estimate"] - done)
     requeue = o.capacities[k]["requeue"]
     if not note_kill(o.lifecycles, j, requeue, now):
         plan["status"] = Status.GONE

@@ -15,6 +15,7 @@ from gridsched.systems.calendars.kernels.bookings import (
     ManagerTree,
     Route,
     Status,
+    estimate_on,
     is_leaf,
     let_wait,
     take_turn,
@@ -45,7 +46,7 @@ def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
     """Whether the rule of a manager sends a job up."""
     rules = t.managers[m]
     return (rules["promote_processors"] >= 0 and t.jobs[j]["nodes"] > rules["promote_processors"]) or (
-        rules["promote_duration"] >= 0 and t.jobs[j]["estimate"] >= rules["promote_duration"]
+        rules["promote_duration"] >= 0 and estimate_on(t, j, m) >= rules["promote_duration"]
     )
 
 
@@ -53,7 +54,7 @@ def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
 def _is_too_far(t: ManagerTree, j: int, m: int, start: int, now: int) -> bool:
     """Whether a manager bumps a job up whose first fit starts then."""
     rules = t.managers[m]
-    patience = max(rules["bump"], rules["bump_stretch"] * t.jobs[j]["estimate"])
+    patience = max(rules["bump"], rules["bump_stretch"] * estimate_on(t, j, m))
     return rules["parent"] >= 0 and rules["bump"] >= 0 and start > now + patience
 
 
