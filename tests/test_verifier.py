@@ -383,8 +383,13 @@ def run_with_outcomes() -> xr.Dataset:
         ("dependency_delay", 0, 6, "job 2 starts before a job that it waits for"),
         ("returns_at", 0, 101, "job 2 starts before a job that it waits for"),
         ("away_days", 0, 1, "job 2 starts before a job that it waits for"),
-        ("fate", 0, 4, "job 2 starts although a job that it waits for did not end well"),
-        ("dependency_job", 1, 6, "job 6 waits for nobody"),
+        ("fate", 0, 4, "job 2 starts although a job that it waits for ended otherwise"),
+        ("fate", 0, 4, "job 1 is said to be lost, but was never killed"),
+        ("fails", 0, 1, "job 2 starts although a job that it waits for ended otherwise"),
+        ("dependency_kind", 0, 3, "job 2 starts although a job that it waits for ended otherwise"),
+        ("dependency_job", 1, 6, "job 6 is said never to be eligible, but could be"),
+        ("fails", 4, 0, "job 6 is said never to be eligible, but could be"),
+        ("dependency_kind", 1, 3, "job 6 is said never to be eligible, but could be"),
     ],
 )
 def test_a_broken_rule_of_outcomes_is_named(variable: str, place: int, value: int, complaint: str) -> None:

@@ -108,6 +108,7 @@ def trusted_changes(
     effort: Effort = USUAL,
     seed: int = 0,
     report: Callable[[str], Any] = lambda _: None,
+    queue: Callable[[int], str] = str,
 ) -> Trusted:
     """Calibrate a site on the first half of its log, and say what policies would change on the second.
 
@@ -125,6 +126,8 @@ def trusted_changes(
         Of what is drawn.
     report : callable
         Called with a description of the current step.
+    queue : callable
+        Name of a queue by its number.
     """
     alike = band(fit(site, layers_for(site), effort, seed=seed, report=report))
     best = alike[0].calibration
@@ -154,7 +157,7 @@ def trusted_changes(
     return Trusted(
         headline=headline,
         explains=explains,
-        layers=list(described(best)),
+        layers=list(described(best, queue)),
         alike=len(alike),
         given_up=len(tried) - len(alike),
         changes=pd.DataFrame(rows),

@@ -14,15 +14,15 @@ _OF_ANOTHER = ("long_share", "daytime", "half_life")
 """Parameters that say how much, or when, of another one."""
 
 
-def described(calibration: Calibration) -> Iterable[tuple[str, str]]:
-    """Layers of a calibration, each with its parameters in words."""
+def described(calibration: Calibration, queue: Callable[[int], str] = str) -> Iterable[tuple[str, str]]:
+    """Layers of a calibration, each with its parameters in words; `queue` names a queue by its number."""
     for layer in layers_in(calibration):
         own = {name: value for name, value in calibration.items() if layer_of(name) == layer}
-        told = [_in_words(name, own) for name in own if name not in _OF_ANOTHER]
+        told = [_in_words(name, own, queue) for name in own if name not in _OF_ANOTHER]
         yield layer, "; ".join(told)
 
 
-def _in_words(name: str, given: Calibration) -> str:
+def _in_words(name: str, given: Calibration, queue: Callable[[int], str]) -> str:
     """What a parameter says; `given` has the others of its layer."""
     value = given[name]
     if name == "long":
@@ -36,8 +36,8 @@ def _in_words(name: str, given: Calibration) -> str:
             f"jobs of a user with all of the past usage come {duration(_HOUR * value)} later, with half "
             f"of it half as much later; usage counts half after {duration(_DAY * given['half_life'])}"
         )
-    kind, _, queue = name.partition(" ")
-    return _WORDS[kind](value, queue)
+    kind, _, number = name.partition(" ")
+    return _WORDS[kind](value, queue(int(number)) if number else "")
 
 
 def _moved(hours: float) -> str:

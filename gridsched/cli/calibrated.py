@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,9 @@ def add_calibration(group: Any) -> None:
     )
 
 
-def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argparse.Namespace) -> Trusted:
+def calibrate(
+    setting: Setting, policies: Sequence[LocalPolicy], options: argparse.Namespace, log: Log
+) -> Trusted:
     """Calibrate the present policy of a log.
 
     Raises
@@ -78,7 +81,9 @@ def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argpar
         workload, cluster = without(workload, replace(cluster, events=()), aspects_of(workload, cluster))
     site = site_of(workload, cluster if cluster.nodes else cluster.processors)
     with progress("calibrating") as report:
-        return trusted_changes(site, orders, user=workload.user, report=report)
+        return trusted_changes(
+            site, orders, user=workload.user, report=report, queue=partial(log.name, "queue")
+        )
 
 
 def left_out(setting: Setting) -> str:
@@ -210,11 +215,13 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     ]
 
 
-def write(trusted: Trusted, folder: Path) -> None:
-    """Write the tables into a folder."""
+def write(trusted: Trusted, folder: Path, log: Log) -> None:
+    """Write the tables into a folder, with the names of users and queues."""
     import pandas as pd
 
-    empty = pd.DataFrame({"policy": []})
-    tables = (trusted.changes, trusted.groups.get("user", empty), trusted.groups.get("queue", empty))
+    tables = [trusted.changes]
+    for kind in ("user", "queue"):
+        rows = trusted.groups.get(kind, pd.DataFrame({"policy": [], "number": []}))
+        tables.append(rows.assign(name=[log.name(kind, int(number)) for number in rows["number"]]))
     for name, rows in zip(FILES, tables, strict=True):
         rows.to_csv(folder / name, index=False, lineterminator="\n")

@@ -107,7 +107,7 @@ def _compare(options: argparse.Namespace) -> None:
     trusted = None
     if options.calibrate:
         try:
-            trusted = calibrated.calibrate(setting, policies, options)
+            trusted = calibrated.calibrate(setting, policies, options, log)
             told = calibrated.blocks(trusted, log, setting, policies, times)
         except WorkloadError as error:
             told = [f"Cannot be calibrated: {error}.", "What was simulated without a calibration:"]
@@ -392,7 +392,7 @@ def _write(
         for name, rows in tables.items():
             rows.to_csv(folder / name, index=False, lineterminator="\n")
         if trusted is not None:
-            calibrated.write(trusted, folder)
+            calibrated.write(trusted, folder, log)
         results.write(compared, folder / "compare.nc")
         index = {
             "command": ["gridsched", *sys.argv[1:]],

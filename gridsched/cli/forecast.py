@@ -57,6 +57,9 @@ _SCORED: tuple[tuple[MethodName, str], ...] = (
 )
 """Predictors that are scored, with their corrections; the last is what the others are compared with."""
 
+_WITHIN, _FUTURES = 3600, 100
+"""Seconds within which a start is asked for, and futures, by default."""
+
 _LATER = "later"
 """Stands for a start beyond all that was simulated."""
 
@@ -102,12 +105,16 @@ def add(commands: Any) -> None:
     group.add_argument(
         "--within",
         type=positive_integer,
-        default=3600,
+        default=_WITHIN,
         metavar="S",
         help="seconds within which the probability of a start is given (default: 3600)",
     )
     group.add_argument(
-        "--futures", type=positive_integer, default=100, metavar="N", help="futures (default: 100)"
+        "--futures",
+        type=positive_integer,
+        default=_FUTURES,
+        metavar="N",
+        help=f"futures (default: {_FUTURES})",
     )
     group.add_argument(
         "--adjust",
@@ -176,6 +183,7 @@ def _forecast(options: argparse.Namespace) -> None:
         parts = _continued(options)
     else:
         parts = [_lone_queue(options)]
+    _refuse_unused(options, is_lone=parts[0].workload is None)
     asked = _asked(parts, options)
     for number, part in enumerate(asked):
         policy = _policy(part, local, options, part.now)
@@ -202,6 +210,21 @@ def _forecast(options: argparse.Namespace) -> None:
         print_blocks(f"No job waits in {', '.join(idle)}.")
 
 
+def _refuse_unused(options: argparse.Namespace, *, is_lone: bool) -> None:
+    """Refuse options that have no effect: recorded waits are not simulated, a queue alone is no log."""
+    unused: dict[str, object] = {}
+    if not options.simulated:
+        unused = unusual(options) | {"--speed": options.speed != 1, "--preceding": options.preceding}
+    if is_lone:
+        names = ("nodes", "node_type", "month", "jobs", "time_zone")
+        unused |= {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
+    for option, given in unused.items():
+        if given:
+            kind = "a queue without --history" if is_lone else "recorded waits (without --simulated)"
+            option = option.replace("time-zone", "timezone")
+            raise ConfigurationError(f"{option}: has no effect on forecasts of {kind}; leave it out")
+
+
 def _heading(part: _Part) -> str:
     return f"Partition{'s' if ', ' in part.names else ''} {part.names}"
 
@@ -210,11 +233,14 @@ def _asked(parts: Sequence[_Part], options: argparse.Namespace) -> list[_Part]:
     """Parts in which somebody waits, or the jobs that are asked for do; the first one if nobody does."""
     from gridsched.forecasting.snapshot import Snapshot
 
-    waiting = []
+    waiting: list[set[int]] = []
     for part in parts:
         state = part.state
         if not isinstance(state, Snapshot):
             assert part.now is not None
+            if part.now < int(state.jobs["submit"].min()):
+                waiting.append(set())  # nobody has come to this one yet
+                continue
             state = state.at(part.now)
         waiting.append(set(state.past["number"][state.waiting].tolist()))
     everyone = set[int]().union(*waiting)
@@ -274,16 +300,30 @@ def _score(options: argparse.Namespace) -> None:
     if is_queue(find_trace(options.trace)):
         raise ConfigurationError(f"{options.trace}: --score is for logs; give the log of the cluster")
     beside = {"--at": options.at, "--job": options.job, "--adjust 0": options.adjust == 0}
-    refuse_beside("--score", beside)
+    unused = {"--futures": options.futures != _FUTURES, "--within": options.within != _WITHIN}
+    refuse_beside("--score", beside | unused)
     local = one_policy(options, "forecast")
-    for number, part in enumerate(_past(options, local)):
+    told, idle = [], []
+    for part in _past(options, local):
+        if blocks := _score_of(part, local, options):
+            told.append(blocks)
+        else:
+            idle.append(part.names)
+    if not told:
+        raise ConfigurationError(
+            f"{options.trace}: nobody waits in its second half, so that nothing is scored"
+        )
+    for number, blocks in enumerate(told):
         if number:
             print()
-        _score_of(part, local, options)
+        print_blocks(*blocks)
+    if idle:
+        print()
+        print_blocks(f"Nobody waited in the second half of {', '.join(idle)}: nothing is scored there.")
 
 
-def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> None:
-    """Score the forecasts of one part."""
+def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> list[Any]:
+    """Scores of the forecasts of one part, as printed; nothing if nobody waits who could be forecast."""
     from gridsched.forecasting.adjustment import LEAST
     from gridsched.forecasting.history import make_forecasts
     from gridsched.forecasting.judging import judge, second_half
@@ -295,6 +335,9 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
     timeline, workload = part.state, part.workload
     assert isinstance(timeline, Timeline)
     assert workload is not None
+    submit = timeline.jobs["submit"]
+    if not ((timeline.jobs["start"] > submit) & (submit < submit[-1])).any():
+        return []
     policy = _policy(part, local, options, None)
     instants, futures = effort_for(policy)
     with progress("forecasting the past"):
@@ -311,9 +354,7 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
         )
         judged = judge(made)
     if judged.empty:
-        raise ConfigurationError(
-            f"{timeline.name}: nobody waits in its second half, so that nothing is scored"
-        )
+        return []
     before = int((made.now < second_half(made)).sum())
     few = f": fewer than {LEAST}, so that the first ones scored have learned nothing" * (before < LEAST)
     facts = [
@@ -324,9 +365,7 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> N
         ("known before", f"{before:,} forecasts of the first half{few}"),
     ]
     head = [f"{_heading(part)}:"] if part.names else []
-    print_blocks(
-        *head, facts_table([fact for fact in facts if fact[1]]), _scores(judged, Times(options.human))
-    )
+    return [*head, facts_table([fact for fact in facts if fact[1]]), _scores(judged, Times(options.human))]
 
 
 def _scores(judged: pd.DataFrame, times: Times) -> Any:

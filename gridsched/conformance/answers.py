@@ -245,7 +245,14 @@ class _Table:
 
     def starts(self, case: Case, asked: Asked) -> dict[str, CaseSchedule]:
         """Answers to a case of one cluster, by `policy:passes`."""
-        columns = dict(self._named(asked))
+        columns: dict[str, str] = {}
+        for column, name in self._named(asked):
+            if column in columns:
+                raise ConfigurationError(
+                    f"{self.path}:1: the columns {columns[column]!r} and {name!r} both have starts of "
+                    f"{column}; leave one"
+                )
+            columns[column] = name
         schedules = {column: CaseSchedule({}, {}) for column in columns}
         for line, row in self.lines:
             job = self.job(case, line, row)
@@ -293,7 +300,12 @@ class _Table:
         for line, row in self.lines:
             if not row["start_time"]:
                 continue
-            variant = row.get("variant") or alone[0]
+            variant = row.get("variant") or (alone[0] if len(alone) == 1 else "")
+            if not variant:
+                raise ConfigurationError(
+                    f"{self.path}:{line}: variant is empty; give one of {', '.join(alone)}, or name one by "
+                    "--policy"
+                )
             if variant not in case.variants:
                 raise ConfigurationError(
                     f"{self.path}:{line}: there is no variant {variant!r}; "

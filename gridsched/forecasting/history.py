@@ -254,6 +254,30 @@ def quantiles_of(ensemble: NDArray[np.float64], levels: NDArray[np.float64]) -> 
     return np.asarray(np.where((part == 0) | ~np.isfinite(ensemble[:, low]), ensemble[:, low], between))
 
 
+def probability_within(ensemble: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
+    """Probability of at most so many seconds by quantiles, k of n being that of the level k / (n + 1).
+
+    Between two of them it is interpolated; beyond the last one, or before the first, halfway to 1 or 0.
+
+    Parameters
+    ----------
+    ensemble : float64[n, f]
+        Sorted quantiles; infinite ones are the last.
+    seconds : float
+
+    Returns
+    -------
+    float64[n]
+    """
+    count = ensemble.shape[1]
+    below = (ensemble <= seconds).sum(axis=1)
+    rows = np.arange(len(ensemble))
+    low, high = ensemble[rows, np.maximum(below - 1, 0)], ensemble[rows, np.minimum(below, count - 1)]
+    inside = (below > 0) & (below < count) & np.isfinite(high)
+    part = np.where(inside, (seconds - low) / np.where(inside, high - low, 1.0), 0.5)
+    return np.asarray((below + part) / (count + 1))
+
+
 def waiting_instants(
     timeline: Timeline, begin: int, end: int, count: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from gridsched.forecasting.history import (
     Forecasts,
     feature_matrix,
     make_forecasts,
+    probability_within,
     quantiles_of,
 )
 from gridsched.forecasting.learning import Forest, fit, followed, weight_of_forests
@@ -156,6 +157,12 @@ def forecast(
     levels = np.array(sorted(quantiles), np.float64)
     if not len(levels) or not ((levels > 0) & (levels < 1)).all():
         raise ConfigurationError(f"quantiles are {list(quantiles)}; give levels above 0 and below 1")
+    learns = not isinstance(queue, Snapshot) and adjust != 0
+    if learns and not LEVELS[0] <= levels[0] <= levels[-1] <= LEVELS[-1]:
+        raise ConfigurationError(
+            f"quantiles are {list(quantiles)}; forecasts that learn have those from {LEVELS[0]:g} to "
+            f"{LEVELS[-1]:g}; give some of these, or adjust=0"
+        )
     for key, value, least in (
         ("futures", futures, 1),
         ("adjust", adjust or 0, 0),
@@ -169,7 +176,7 @@ def forecast(
         raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
     learned = _NOTHING_LEARNED
     instants, drawn = effort_for(chosen)
-    if timeline is not None and (adjust or _somebody_waited(timeline, snapshot.now)):
+    if timeline is not None and _somebody_waited(timeline, snapshot.now):
         earlier = make_forecasts(
             timeline,
             chosen,
@@ -278,7 +285,9 @@ def _dataset(
     waiting = snapshot.past[snapshot.waiting]
     starts = snapshot.now + quantiles_of(ensemble, levels)
     whole = np.where(np.isfinite(starts), np.round(starts), _NOT_YET).astype(np.int64)
-    soon = (ensemble <= within).mean(axis=1) if ensemble.shape[1] else np.zeros(len(waiting))
+    soon = np.asarray((ensemble <= within).mean(axis=1) if ensemble.shape[1] else np.zeros(len(waiting)))
+    if learned.forest is not None:
+        soon = probability_within(ensemble, within)
     expected = made.expected if len(waiting) else np.empty(0, np.int64)
     return xr.Dataset(
         {

@@ -6,6 +6,7 @@ import csv
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -127,8 +128,9 @@ def read_queue(
         ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user,
         partition, queue (the QOS), reason, priority, tres (like cpu=4,mem=8G,node=1,gres/gpu=2), constraint
         (features of nodes), and waited (since the submission) or submit_time. Times are seconds or written
-        like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of the history. A file is
-        CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V|%r|%Q"``.
+        like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of the history (without
+        one, now is taken to be the last of them). A file is CSV, or has its fields between ``|`` as those of
+        ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V|%r|%Q"``.
         Jobs that cannot start are left out: held ones (reason, or priority 0), those that wait for others or
         begin later, array tasks beyond the limit of their array, and those larger than the cluster. A row of
         several array tasks is as many jobs. A job without a time limit has the longest one of queue and
@@ -317,7 +319,7 @@ def _checked(
     if not isinstance(table, pd.DataFrame):
         named = str(table)
         table = _read(Path(table))
-    queue = _rows(table, named, names, partitions, since)
+    queue = _rows(table, named, names, partitions, since or _since_the_last(table))
     rows = queue.rows
     endless = rows["estimate"] < 0
     if endless.any():
@@ -368,12 +370,28 @@ def _read(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows[1:], columns=[name.strip() for name in rows[0]])
 
 
+def _since_the_last(table: pd.DataFrame) -> Callable[[str], int]:
+    """How many seconds a date was before the last submission of a table, which is now without a clock."""
+    zone = zone_or_utc(None)
+
+    def seconds(text: str) -> int:
+        return seconds_on_clock(text, "submit_time", 0, zone)
+
+    last = 0
+    for name in table.columns:
+        if str(name).strip().lower() in COLUMNS["submit_time"]:
+            for text in table[name].astype(str).str.strip():
+                with suppress(ConfigurationError):
+                    last = max(last, seconds(text))
+    return lambda text: last - seconds(text)
+
+
 def _rows(
     table: pd.DataFrame,
     named: str,
     names: Mapping[str, Sequence[str]],
     partitions: Collection[str],
-    since: Callable[[str], int] | None,
+    since: Callable[[str], int],
 ) -> _Queue:
     """The jobs of a queue with times relative to now; `since` is how many seconds ago a date was.
 
@@ -412,14 +430,10 @@ def _rows(
                 times[key] = seconds
         ago = times["elapsed"] if runs else times.get("waited", 0)
         if "submit_time" in columns:
-            if since is None:
-                raise refused("submit_time", "dates need the clock of a history; give one, or leave this out")
             try:
                 submitted = since(str(value("submit_time")).strip())
             except ConfigurationError:
-                raise refused(
-                    "submit_time", "give a date of the history's clock like 2024-05-01T10:00:00"
-                ) from None
+                raise refused("submit_time", "give a date like 2024-05-01T10:00:00") from None
             if submitted < 0:
                 raise refused("submit_time", "that is later than now; give the time of the queue (--at)")
             ago = max(ago, submitted)

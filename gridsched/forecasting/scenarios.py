@@ -37,6 +37,7 @@ from gridsched.policies.local import (
     schedule_from,
 )
 from gridsched.prediction.lifetimes import HISTORY, LEVELS, learn
+from gridsched.workloads.table import UNKNOWN
 
 WEEK = 7 * DAY
 
@@ -126,7 +127,9 @@ class Scenarios:
             and is_first_come(self.policy)
             and self.policy.backfilling == "none"
         )
-        days = -(-_LONGEST * span // DAY) if self.arrivals and not alone else 0
+        # A queue without a history has no past to repeat: who is in it came before, and will not come again.
+        come = self.arrivals and not alone and len(self.snapshot.finished) > 0
+        days = -(-_LONGEST * span // DAY) if come else 0
         back = _days_back(self.snapshot, days, count, rng)
         made = self._simulated(run_time, back, asked, span, threads)
         return np.where(made >= 0, made.astype(np.float64), np.inf)
@@ -216,7 +219,10 @@ class Scenarios:
         # Waiting jobs that ask alike have one distribution.
         kinds, kind = np.unique(np.stack([user, estimate, age], axis=1), axis=0, return_inverse=True)
         quantiles = np.ceil(known.quantiles(kinds[:, 0], kinds[:, 1], kinds[:, 2])).astype(np.int64)
-        alike = np.unique(np.stack([user, estimate], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+        # who submitted a job of an unknown user is somebody else than who submitted the next one
+        unknown = np.where(user == UNKNOWN, np.arange(len(user)), -1)
+        same = np.stack([user, estimate, unknown], axis=1)
+        alike = np.unique(same, axis=0, return_inverse=True)[1].reshape(-1)
         shared = rng.standard_normal((count, int(alike.max()) + 1))[:, alike]
         own = rng.standard_normal((count, len(present)))
         level = ndtr(np.sqrt(TIE) * shared + np.sqrt(1 - TIE) * own)

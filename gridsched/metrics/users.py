@@ -65,15 +65,20 @@ def jobs_per_user_week(run: xr.Dataset) -> float:
 
 
 def _as_recorded(run: xr.Dataset) -> Workload:
-    """Jobs of known users that ran, as a log of this run would have them."""
+    """Jobs of known users that ran, as a log of this run would have them.
+
+    Users of different homes are different: logs number theirs each by itself.
+    """
     v = {name: run[name].to_numpy() for name in ("eligible_time", "start_time", "end_time", "user")}
     jobs = np.flatnonzero((v["start_time"] >= 0) & (v["user"] >= 0))
     jobs = jobs[np.argsort(v["eligible_time"][jobs], kind="stable")]
+    home = run["home_cluster"].to_numpy()[jobs] if "home_cluster" in run else np.zeros(len(jobs), np.int64)
+    user = np.unique(np.stack([home, v["user"][jobs]]), axis=1, return_inverse=True)[1]
     return Workload(
         name="run",
         submit_time=v["eligible_time"][jobs],
         wait_time=(v["start_time"] - v["eligible_time"])[jobs],
         run_time=(v["end_time"] - v["start_time"])[jobs],
         requested_processors=np.ones(len(jobs), np.int64),
-        user=v["user"][jobs],
+        user=user.reshape(-1),
     )

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.jit import inline, jit
+from gridsched.workloads.table import UNKNOWN
 
 LEVELS = 64
 """Quantiles that stand for a distribution, each for the middle of an equal part of it."""
@@ -110,7 +111,7 @@ def learn(
     run_time, estimate : int64[k]
         Seconds; estimates of at least 1.
     user : int64[k]
-        Numbers of users.
+        Numbers of users, -1 where one is not known.
     end : int64[k]
         When each job ended.
     """
@@ -119,10 +120,11 @@ def learn(
     users, inverse = np.unique(user, return_inverse=True)
     by_user = np.argsort(inverse, kind="stable")
     previous = np.full(len(order), -1, np.int64)
-    same = inverse[by_user[1:]] == inverse[by_user[:-1]]
+    same = (inverse[by_user[1:]] == inverse[by_user[:-1]]) & (user[by_user[1:]] != UNKNOWN)
     previous[by_user[1:][same]] = by_user[:-1][same]
     last = np.full(len(users), -1, np.int64)
     last[inverse] = np.arange(len(order))  # of equal places the last value stays
+    last[users == UNKNOWN] = -1
     levels = (np.arange(LEVELS) + 0.5) / LEVELS
     share = run_time / estimate
     everyone = levels if not len(share) else np.quantile(share[-CLASS_JOBS:], levels)

@@ -80,6 +80,8 @@ def outcome_variables(workload: Workload, outcomes: JobOutcome) -> tuple[dict[st
         for name in DEPENDENCY.names or ():
             text = f"{name} of a dependency; kinds are {KINDS}"
             variables[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy(), text, "1")
+        fails = np.isin(workload.status, FAILED_STATUS).astype(np.int64)
+        variables["fails"] = ("job", fails, "whether it ends badly of itself, by its status", "1")
         for name, column in _notices(workload).items():
             variables[name] = ("job", np.asarray(column, np.int64), *_NOTICE_WORDS[name])
     told = (Fate.GAVE_UP, Fate.NEVER_ELIGIBLE, Fate.LOST, Fate.STARVED)

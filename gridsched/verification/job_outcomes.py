@@ -23,10 +23,11 @@ def outcome_violations(run: xr.Dataset) -> list[str]:
 
     The rules, beside those of `schedule.violations`:
 
-    - a job that completed ran; one that is rejected, gave up or was never eligible did not;
+    - a job that completed ran; one that is rejected, gave up or was never eligible did not; one that is lost
+      was killed;
     - who gave up did so when it was said; nobody starts after giving up;
     - nobody starts before what it waits for, nor before the user has noticed its end; who waits for what
-      cannot be never runs;
+      cannot be never runs, and nobody else is said never to be eligible;
     - no cluster has more processors in use than it has without those that are out (`closure_*`).
 
     Parameters
@@ -52,6 +53,8 @@ def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     )
     kept = np.isin(fate, (_GAVE_UP, _NEVER_ELIGIBLE, _REJECTED, _REFUSED))
     yield from report_jobs(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
+    lost = (fate == _LOST) & (v.get("killed", fate) == 0)
+    yield from report_jobs(v, np.flatnonzero(lost), "is said to be lost, but was never killed")
 
 
 def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
@@ -73,11 +76,14 @@ def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     started = v["start_time"][job] >= 0
     early = started & ran & (v["start_time"][job] < since)
     yield from report_jobs(v, job[early], "starts before a job that it waits for")
-    unmet = started & (v["fate"][on] == _NEVER_ELIGIBLE)
-    unmet |= started & (kind == _AFTER_OK) & (v["fate"][on] != _COMPLETED)
-    yield from report_jobs(v, job[unmet], "starts although a job that it waits for did not end well")
-    waits = np.isin(np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), job)
-    yield from report_jobs(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")
+    well = (v["fate"][on] == _COMPLETED) & (v.get("fails", np.zeros_like(v["fate"]))[on] == 0)
+    never = (v["fate"][on] == _NEVER_ELIGIBLE) | ((kind == _AFTER_OK) & ~well)
+    never |= (kind == _AFTER_NOT_OK) & well
+    yield from report_jobs(v, job[started & never], "starts although a job that it waits for ended otherwise")
+    excused = np.zeros(len(v["fate"]), np.bool_)
+    excused[job[never]] = True
+    wrong = np.flatnonzero((v["fate"] == _NEVER_ELIGIBLE) & ~excused)
+    yield from report_jobs(v, wrong, "is said never to be eligible, but could be")
 
 
 def _noticed(v: dict[str, NDArray[Any]]) -> Integers:

@@ -17,6 +17,7 @@ def test_every_parameter_has_words() -> None:
     assert list(told) == list(LAYERS)
     assert all(told.values())
     assert "queue 7 come 2 h earlier" in told["queues"]
+    assert "queue gpu7 come 2 h" in dict(described(whole, "gpu{}".format))["queues"]
 
 
 def test_words_have_signs_and_units() -> None:

@@ -125,6 +125,12 @@ def test_one_variant_needs_no_name_and_processors_may_be_unknown(
     assert "not compared, no column: earliest_time, processors" in out
 
 
+def test_two_columns_of_one_policy_are_refused(tmp_path: Path, mistake: Callable[..., str]) -> None:
+    write(tmp_path / "answers", "equal_submits", [["job", "easy", "easy:event"], ["1", "0", "0"]])
+    told = mistake("conformance", "check", tmp_path / "answers", "--passes", "event")
+    assert "the columns 'easy' and 'easy:event' both have starts" in told
+
+
 def test_cases_of_another_overrun_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out = check(capsys, schedule_path("speed").parent, "--overrun", "increments")
     left_out = [line.split()[0] for line in out.splitlines() if "jobs outrun their estimates" in line]
@@ -152,6 +158,11 @@ def test_missing_lines_are_differences(tmp_path: Path, capsys: pytest.CaptureFix
         ("equal_submits", [["job", "easy"], ["1", "0"]], "call it easy:instant or easy:event"),
         ("equal_submits", [["job", "start_time"], ["1", "0"]], "name one by --policy"),
         ("equal_submits", [["job", "job"], ["1", "0"]], "the column 'job' is there twice"),
+        (
+            "speed",
+            [["variant", "job", "cluster", "start_time", "end_time"], ["", "1", "a", "0", "1"]],
+            "speed.csv:2: variant is empty",
+        ),
         ("equal_submits", [["job", "easy:event"], ["1", ""]], "no answers to compare"),
     ],
 )

@@ -154,7 +154,12 @@ def test_past_forecasts_are_scored(tmp_path: Path, printed: Callable[..., str]) 
         ("{log} --at 10 --policy easy,fcfs", "takes one policy"),
         ("{log} --at 10 --simulated --job 3", "--job 3"),
         ("{log} --at 10 --history {queue}", "--history"),
-        ("{log} --at 5 --simulated --adjust 3", "no job waits between"),
+        ("{waits} --score --futures 3", "not with --futures"),
+        ("{waits} --score --within 5", "not with --within"),
+        ("{waits} --at 10 --estimates actual", "--estimates: has no effect on forecasts of recorded waits"),
+        ("{waits} --at 10 --speed 2", "--speed: has no effect"),
+        ("{queue} --processors 4 --month 1970-01", "--month: has no effect on forecasts of a queue without"),
+        ("{queue} --processors 4 --nodes nothing.yaml", "--nodes: has no effect"),
         ("{queue}", "give the processors of the cluster"),
         ("{queue} --processors 4 --adjust 3", "--adjust is for logs"),
         ("{queue} --processors 4 --calibrate", "--calibrate is for logs"),
@@ -166,6 +171,31 @@ def test_mistakes(given: str, expected: str, log: Path, queue: Path, mistake: Ca
     waits = log.with_name("waits.swf")
     waits.write_text(swf(JOBS).replace(" -1 ", " 10 ", 4))
     assert expected in mistake("forecast", *given.format(log=log, queue=queue, waits=waits).split())
+
+
+def test_where_nobody_waited_nothing_is_learned(log: Path, printed: Callable[..., str]) -> None:
+    given = ("forecast", log, "--at", "5", "--simulated")
+    assert cells(printed(*given, "--adjust", 3), "2") == cells(printed(*given), "2")
+
+
+def test_partitions_in_which_nobody_waited_are_passed_over(
+    tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    """Partition a queues; partition b has nodes of its own, begins a day later, and nobody waits there."""
+    header = "JobID|User|Partition|Submit|Start|End|ElapsedRaw|State|Timelimit|AllocCPUS|NNodes|NodeList"
+    rows = [(k, "a", 900 * k, 3600 * k, "n1") for k in range(30)] + [(30, "b", 172_800, 172_800, "n2")]
+    begin = 1_714_557_600
+    lines = [
+        f"{k + 1}|ada|{name}|{begin + submit}|{begin + start}|{begin + start + 3600}|3600|COMPLETED|02:00:00|"
+        f"4|1|{node}"
+        for k, name, submit, start, node in rows
+    ]
+    path = export(tmp_path, *lines, header=header)
+    early = printed("forecast", path, "--at", "2024-05-01T12:30:00", "--timezone", "UTC", "--adjust", 3)
+    assert "No job waits in b." in early
+    score = ("forecast", path, "--timezone", "UTC", "--score", "--adjust", 20)
+    assert "Nobody waited in the second half of b" in printed(*score)
+    assert "nobody waits in its second half" in mistake(*score, "--partition", "b")
 
 
 def test_futures_are_on_nodes_where_these_are_known(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import gridsched as gs
 from gridsched.errors import ConfigurationError, TraceError
@@ -19,7 +20,7 @@ from gridsched.forecasting import (
     timeline_of_run,
 )
 from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, censored_quantile
-from gridsched.forecasting.history import quantiles_of, waiting_instants
+from gridsched.forecasting.history import probability_within, quantiles_of, waiting_instants
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
 from gridsched.policies.local import Conventions, named_policy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
@@ -204,6 +205,50 @@ def test_quantiles_of_draws() -> None:
     draws = np.array([[1.0, 2, 3, 4], [1, 2, 3, np.inf]])
     found = quantiles_of(draws, np.array([0.1, 0.5, 0.7, 0.8]))
     assert found.tolist() == [[1, 2.5, 3.5, 4], [1, 2.5, np.inf, np.inf]]
+
+
+def test_probabilities_by_quantiles() -> None:
+    """Quantiles at 20, 40, 60 and 80 %."""
+    draws = np.array([[1.0, 2, 3, 4], [1, 2, 3, np.inf], [5, 5, 5, 9]])
+    assert probability_within(draws, 0).tolist() == pytest.approx([0.1, 0.1, 0.1])
+    assert probability_within(draws, 2.5).tolist() == pytest.approx([0.5, 0.5, 0.1])
+    assert probability_within(draws, 5).tolist() == pytest.approx([0.9, 0.7, 0.6])
+
+
+def queue_of(rows: list[tuple[Any, ...]], *more: str) -> Any:
+    """The queue of a table with 64 processors."""
+    columns = ["job", "state", "elapsed", "processors", "time_limit", *more]
+    return read_queue(pd.DataFrame(rows, columns=columns), 64)
+
+
+def test_nobody_comes_to_a_queue_without_a_history() -> None:
+    """Jobs that run for days are no arrivals of the days to come."""
+    running = [(k, "R", 86_400 * 3, 1, 86_400 * 6) for k in range(1, 61)]
+    queue = queue_of([*running, (100, "PD", 0, 60, 3600), (101, "PD", 0, 4, 86_400 * 6)])
+    policy = named_policy("ff")
+    alone = Scenarios(queue, policy, Conventions(), arrivals=False).starts(50)
+    assert np.array_equal(Scenarios(queue, policy, Conventions()).starts(50), alone)
+
+
+def test_jobs_of_unknown_users_are_not_alike() -> None:
+    """Half of 32 running jobs have to end; they do not end at similar times because nobody is named."""
+    rows = [(k, "R", 0, 2, 36_000) for k in range(1, 33)] + [(100, "PD", 0, 32, 3600)]
+    unknown = gs.forecast(queue_of(rows), futures=200)
+    named = gs.forecast(queue_of([(*row, f"u{k}") for k, row in enumerate(rows)], "user"), futures=200)
+    xr.testing.assert_allclose(unknown["start"], named["start"], rtol=0.1)
+    one = gs.forecast(queue_of([(*row, "ada") for row in rows], "user"), futures=200)
+    width = [float(np.ptp(issued["start"].values)) for issued in (unknown, one)]
+    assert width[0] < 0.6 * width[1]
+
+
+def test_dates_of_a_queue_need_no_history() -> None:
+    """Without a clock the last submission is now."""
+    rows = [(1, "R", 7200, 64, 36_000, "2024-10-20T08:00:00"), (2, "PD", 0, 1, 60, "2024-10-20T10:00:00")]
+    queue = queue_of([*rows, (3, "PD", 0, 1, 60, "2024-10-20T09:59:00")], "submit_time")
+    assert (queue.now - queue.past["submit"]).tolist() == [7200, 60, 0]
+    assert queue.past["number"].tolist() == [1, 3, 2]
+    with refused("row 2, column submit_time", one_line=True):
+        queue_of([rows[0], (2, "PD", 0, 1, 60, "yesterday")], "submit_time")
 
 
 def test_instants_at_which_somebody_waits(run: Any) -> None:
@@ -537,6 +582,7 @@ def test_mistakes(run: Any, tmp_path: Path) -> None:
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
         (run, None, {}, "now"),
         (run, now, {"quantiles": (0.5, 1.0)}, "quantiles"),
+        (run, now, {"quantiles": (0.01, 0.5)}, "forecasts that learn"),
         (run, now, {"futures": 0}, "futures"),
         (run, now, {"adjust": -1}, "adjust"),
         (run, now, {"threads": 0}, "threads"),

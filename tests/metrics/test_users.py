@@ -34,5 +34,13 @@ def test_weeks_of_users_count_from_the_first_job_to_the_last_end() -> None:
     assert jobs_per_user_week(run) == pytest.approx(3 / 1.5)
 
 
+def test_users_of_different_homes_are_different() -> None:
+    """Logs number their users each by itself: user 1 of one is not user 1 of the other."""
+    run = run_of((0, 0, WEEK, 1), (0, 0, WEEK, 1), (WEEK, WEEK, 2 * WEEK, 2))
+    run["home_cluster"] = ("job", [0, 1, 1])
+    assert jobs_per_user_week(run) == pytest.approx(3 / 3)
+    assert jobs_per_session(run) == pytest.approx(1.0)
+
+
 def test_without_jobs_there_is_nothing_to_tell() -> None:
     assert all(np.isnan(value) for value in user_measures(run_of((0, -1, -1, 1))).values())
