@@ -12,6 +12,14 @@ from gridsched.workloads.table import Workload
 _LABELLED = re.compile(r"\s*;+\s*([A-Za-z]+)\s*:\s*(.*?)\s*$", re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"[-+]?\d{1,18}")
 
+_LABELS = {
+    "processors_available": ("MaxProcs", "MaxNodes"),
+    "unix_start_time": ("UnixStartTime",),
+    "time_zone": ("TimeZoneString", "TimeZone"),
+    "acknowledgement": ("Acknowledge",),
+}
+"""Labels of the lines that give a fact, the one that is written first."""
+
 
 @dataclass(frozen=True)
 class HeaderFacts:
@@ -47,6 +55,8 @@ def parse_header(lines: Iterable[str]) -> HeaderFacts:
 def header_lines(workload: Workload) -> list[str]:
     """Header that says what the workload knows: its own lines, after those that must be added.
 
+    Lines of facts that the workload does not have, or has otherwise, are left out.
+
     Raises
     ------
     WorkloadError
@@ -57,29 +67,28 @@ def header_lines(workload: Workload) -> list[str]:
             raise WorkloadError(
                 f"{workload.name}: header line {line!r:.60} is not one comment line; begin it with ';'"
             )
-    return [*_missing_lines(workload), *workload.header]
-
-
-def _missing_lines(workload: Workload) -> list[str]:
-    """Lines for the facts that the header of the workload does not give, or gives otherwise."""
     given = parse_header(workload.header)
-    known = {
-        "MaxProcs": (workload.processors_available, given.processors_available),
-        "UnixStartTime": (workload.unix_start_time, given.unix_start_time),
-        "TimeZoneString": (workload.time_zone, given.time_zone),
-        "Acknowledge": (workload.acknowledgement, given.acknowledgement),
-    }
-    lines = [
-        f"; {label}: {_one_line(mine)}" for label, (mine, its) in known.items() if mine not in (its, "", None)
-    ]
+    added, wrong = [], set()
+    for name, labels in _LABELS.items():
+        mine = getattr(workload, name)
+        if mine != getattr(given, name):
+            wrong |= {label.lower() for label in labels}
+            added += [f"; {labels[0]}: {_one_line(mine)}"] if mine not in ("", None) else []
+    own = [line for line in workload.header if _label(line) not in wrong]
     if workload.header:
-        return lines
+        return [*added, *own]
     return [
         "; Version: 2.2",
         f"; Computer: {_one_line(workload.name)}",
-        *lines,
+        *added,
         "; Note: written by gridsched",
     ]
+
+
+def _label(line: str) -> str:
+    """Label of a header line in small letters; empty where it has none."""
+    match = _LABELLED.match(line)
+    return match[1].lower() if match else ""
 
 
 def _one_line(value: object) -> str:

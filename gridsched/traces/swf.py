@@ -116,7 +116,8 @@ def write_swf(workload: Workload | xr.Dataset, path: str | os.PathLike[str]) -> 
     `read_swf` reads a workload back unchanged, except for columns that the format does not have (`extra`,
     `dependencies`). The header lines come first, as they are, then a line a job with one blank between its
     fields. Facts that the header does not give (processors, start, time zone, acknowledgement) are put before
-    it. The file is compressed if its name ends in .gz, .bz2 or .zst, with the same bytes each time.
+    it, and its lines about those that it gives otherwise are left out. The file is compressed if its name
+    ends in .gz, .bz2 or .zst, with the same bytes each time.
 
     Parameters
     ----------

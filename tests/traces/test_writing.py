@@ -18,7 +18,6 @@ from gridsched.traces import read_swf, write_swf
 from gridsched.workloads import LublinModel
 from gridsched.workloads.resampling import squeezed
 from gridsched.workloads.table import SWF_FIELDS, Workload
-from tests.support.fields import assert_fields
 from tests.support.traces import HEADER, JOB, workload, write
 
 
@@ -67,14 +66,27 @@ def test_what_a_workload_without_header_knows_survives(tmp_path: Path) -> None:
     assert back.equals(replace(original, checksum=back.checksum, header=back.header))
 
 
-def test_facts_that_differ_from_the_header_survive(tmp_path: Path) -> None:
-    original = workload(
-        header=("; MaxProcs: 64", "; Note: x"), processors_available=32, acknowledgement="Ada"
-    )
+@pytest.mark.parametrize(
+    ("changes", "left_out"),
+    [
+        ({"processors_available": 4}, ("MaxProcs", "MaxNodes")),
+        ({"processors_available": None}, ("MaxProcs", "MaxNodes")),
+        ({"unix_start_time": None}, ("UnixStartTime",)),
+        ({"time_zone": None}, ("TimeZone", "TimeZoneString")),
+        ({"acknowledgement": "Grace"}, ("Acknowledge", "acknowledge")),
+        ({"acknowledgement": "", "unix_start_time": 7}, ("Acknowledge", "acknowledge", "UnixStartTime")),
+    ],
+)
+def test_facts_that_differ_from_the_header_survive(
+    tmp_path: Path, changes: dict[str, Any], left_out: tuple[str, ...]
+) -> None:
+    original = replace(read_swf(write(tmp_path, HEADER + JOB)), **changes)
     write_swf(original, tmp_path / "example.swf")
-    back = read_swf(tmp_path / "example.swf")
-    assert_fields(back, processors_available=32, acknowledgement="Ada")
-    assert back.header[-2:] == original.header
+    back = read_swf(tmp_path / "example.swf", name=original.name)
+    assert back.equals(replace(original, checksum=back.checksum, header=back.header))
+    kept = [line for line in original.header if line.strip("; ").partition(":")[0] not in left_out]
+    assert list(back.header[-len(kept) :]) == kept
+    assert len(back.header) == len(kept) + sum(value not in ("", None) for value in changes.values())
 
 
 def test_all_rows_of_a_large_workload_are_written(tmp_path: Path) -> None:
