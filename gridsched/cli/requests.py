@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.traces._delimited import read_lines, without_mark
+from gridsched.traces._sacct_table import with_alternatives
 from gridsched.traces._slurm_options import options_of
 from gridsched.traces.sacct import COMMAND_LINE
 
@@ -125,6 +126,8 @@ def _rows_of(path: Path) -> dict[str, int]:
     if "JobID" not in places:  # a table of jobs in other columns
         return rows
     for line in lines:
+        if delimiter == "|" and line.count(delimiter) >= len(names):
+            line = with_alternatives(line.encode("latin-1"), names).decode("latin-1")
         fields = line.split(delimiter)
         if len(fields) == len(names) and "." not in fields[places["JobID"]]:
             of_job = {name: fields[places[name]] if name in places else "" for name in _COLUMNS}

@@ -50,6 +50,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "cpus": ("alloccpus", "ncpus"),
     "requested_cpus": ("reqcpus",),
     "nodes": ("allocnodes", "nnodes"),
+    "allocated_nodes": ("allocnodes",),
     "requested_nodes": ("reqnodes",),
     "user": ("user", "uid"),
     "group": ("account", "group", "gid"),
@@ -76,7 +77,15 @@ LISTS = ("partitions", "licences")
 """Those of them that are names of what jobs ask for."""
 
 TIMES = ("submit", "eligible", "start", "end")
-_NUMBERS = ("elapsed_seconds", "limit_minutes", "cpus", "requested_cpus", "nodes", "requested_nodes")
+_NUMBERS = (
+    "elapsed_seconds",
+    "limit_minutes",
+    "cpus",
+    "requested_cpus",
+    "nodes",
+    "allocated_nodes",
+    "requested_nodes",
+)
 _DURATIONS = ("elapsed", "suspended", "limit")
 
 _LONGEST_IDENTIFIER = 64
@@ -104,7 +113,7 @@ _READS: dict[str, re.Pattern[bytes]] = {
 """What fields of other columns look like."""
 
 
-def _with_alternatives(text: bytes, names: list[str]) -> bytes:
+def with_alternatives(text: bytes, names: list[str]) -> bytes:
     """Lines in which `|` of constraints, and of command lines that name them, does not end a column.
 
     How many belong to which column is known by what others look like. Lines that fit in no way, or in
@@ -155,7 +164,7 @@ class AccountingTable:
         if not self._header:
             line, text = self._read_header(line, without_mark(text))
         if self._delimiter == "|":
-            text = _with_alternatives(text, [name.strip().lower() for name in self._header])
+            text = with_alternatives(text, [name.strip().lower() for name in self._header])
         block = split(self.file, line, text, self._delimiter, len(self._header))
         if not len(block):
             return

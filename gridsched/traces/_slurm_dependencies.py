@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.traces._slurm_options import options_of
 from gridsched.workloads.dependencies import DEPENDENCY, KINDS
 
 _UNREAD = b"unread"
@@ -48,12 +49,15 @@ def submitted_dependency(line: bytes) -> bytes:
     """Dependency that a command line of sbatch asks for; empty without one that can be read."""
     if b"-d" not in line:
         return b""
-    found = _OPTION.findall(line)
+    options = options_of(line.decode("latin-1"))
+    own = [options[name].strip("\"'").encode("latin-1") for name in ("d", "dependency") if name in options]
+    # those behind the name of the script are its own; a short one may be that of a command which is run
+    sure = "dependency" in options or any(text and is_dependency(text) for text in own)
+    found = own if sure else _OPTION.findall(line)
     if not found:
         return b""
     if parse_dependency(found[-1]) is not None:
         return bytes(found[-1])
-    # the short option may be that of a command which is run
     return _UNREAD if b"--dependency" in line else b""
 
 

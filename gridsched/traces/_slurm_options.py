@@ -9,9 +9,10 @@ from gridsched.traces._slurm_values import parse_time_limit
 
 _FLAGS = (
     " parsable exclusive hold H wait W quiet Q requeue no-requeue no-kill k oversubscribe s contiguous "
-    "spread-job overcommit O use-min-nodes verbose v "
+    "spread-job overcommit O use-min-nodes verbose v pty nice x11 test-only get-user-env reboot overlap "
+    "exact no-shell immediate I label l unbuffered u propagate ignore-pbs "
 )
-"""Options that may stand without a value before the name of a script."""
+"""Options that may stand without a value before the name of a script or command."""
 
 _ANY = re.compile(
     rb"\s-(?:(?:-partition|p)[\s=]*[^\s,]+,|(?:-array|a)[\s=]*[^\s%]+%|-exclusive\b|-time-min\b|-licenses\b|L)"
@@ -57,13 +58,15 @@ def asked_on(line: bytes) -> CommandLine:
 def options_of(line: str) -> dict[str, str]:
     """Options of a command line of sbatch by their names without dashes, up to the name of the script."""
     found: dict[str, str] = {}
-    words = iter(line.split()[1:])
-    for word in words:
-        if not word.strip("-") or not word.startswith("-"):
-            break
+    # not at other white space: `|` within a word may have become a control character
+    words = re.findall(r"[^ \t]+", line)[:0:-1]
+    while words and words[-1].startswith("-") and words[-1].strip("-"):
+        word = words.pop()
         if word.startswith("--"):
             name, sign, value = word[2:].partition("=")
         else:
             name, sign, value = word[1], word[2:], word[2:].removeprefix("=")
-        found[name] = value if sign or f" {name} " in _FLAGS else next(words, "")
+        if not sign and f" {name} " not in _FLAGS and words and not words[-1].startswith("-"):
+            value = words.pop()
+        found[name] = value
     return found

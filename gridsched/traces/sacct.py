@@ -368,7 +368,10 @@ class Records:
         """Lines of jobs that started."""
         waiting, stopped = self._in_state("PENDING"), self._in_state(*_ENDED_IN_QUEUE)
         started: NDArray[np.bool_] = (self._start >= 0) & ~waiting & (self._allocated != 0)
-        if not (self._allocated > 0).any():
+        # NNodes does not say what was allocated: of a job that never ran it is what it asked for.
+        held = [self._get(key, UNKNOWN) for key in ("cpus", "allocated_nodes")]
+        started &= np.all([column != 0 for column in held], axis=0)
+        if not any((column > 0).any() for column in held):
             # Where it is not known what was allocated, a job that ended as it started never did.
             started &= ~(stopped & (self._duration <= 0))
         return started

@@ -217,6 +217,20 @@ def test_the_check_says_what_is_read_and_what_the_rest_touches(
         assert f"\n{modelled}" not in text
 
 
+def test_requests_beside_delimiters_of_the_export_are_counted(
+    tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    rows = [
+        f"{line(1)}||sbatch --nice=5 job.sh",
+        f"{line(2)}|std|ib|sbatch -C std|ib --nice=5 job.sh",
+        f"{line(3)}|std|sbatch -C std job.sh a|b --nice=5",
+    ]
+    export(tmp_path, *rows, header=f"{COLUMNS}|Constraints|SubmitLine", name="jobs.txt")
+    file = tmp_path / "our-site.yaml"
+    file.write_text("accounting: jobs.txt", encoding="utf-8")
+    assert row(printed("site", "check", file), "nice values")[0] == "2"
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -320,6 +334,13 @@ def test_without_a_site_a_log_is_needed(mistake: Callable[..., str]) -> None:
             "sbatch --parsable --hold -p=a,b --licenses a:1 job.sh",
             {"parsable": "", "hold": "", "p": "a,b", "licenses": "a:1"},
         ),
+        ("srun --pty bash -p x", {"pty": ""}),
+        (
+            "srun --label --exclusive --constraint -p a,b bash",
+            {"label": "", "exclusive": "", "constraint": "", "p": "a,b"},
+        ),
+        ("salloc -I --x11 --no-shell -u -N 2", {"I": "", "x11": "", "no-shell": "", "u": "", "N": "2"}),
+        ("sbatch -C std\x1fib -p a,b job.sh", {"C": "std\x1fib", "p": "a,b"}),
         ("srun", {}),
         ("", {}),
     ],

@@ -346,6 +346,28 @@ def test_what_did_not_run_is_left_out_and_counted(
 
 
 @pytest.mark.parametrize(
+    ("held", "sizes", "ran"),
+    [
+        ("AllocCPUS", ("|8", "|0"), False),
+        ("AllocCPUS", ("|8", "|8"), True),
+        ("AllocNodes|ReqNodes", ("|2|2", "|0|2"), False),
+        ("AllocNodes|ReqNodes", ("|2|2", "|2|2"), True),
+        ("", ("", ""), False),
+    ],
+)
+def test_nodes_that_jobs_asked_for_do_not_say_that_they_ran(
+    held: str, sizes: tuple[str, str], ran: bool, tmp_path: Path
+) -> None:
+    clock = "2024-05-06T10:00:00|2024-05-06T15:00:00|2024-05-06T"
+    rows = [f"1|{clock}16:00:00|COMPLETED|2{sizes[0]}", f"2|{clock}15:00:00|CANCELLED by 1000|2{sizes[1]}"]
+    path = export(tmp_path, *rows, header="|".join(["JobID|Submit|Start|End|State|NNodes", held]).rstrip("|"))
+    left_out = {} if ran else {"cancelled before it started": 1}
+    assert read_sacct(path, unit="nodes").left_out == left_out
+    waiting = read_sacct(path, unit="nodes", cancelled="wait")
+    assert_fields(waiting, run_time=[3600, 0 if ran else -1], processors=[2, 2])
+
+
+@pytest.mark.parametrize(
     ("state", "status", "flag"),
     [
         ("COMPLETED", 1, None),
@@ -964,11 +986,20 @@ def test_dependencies_of_command_lines(tmp_path: Path) -> None:
         'sbatch -d "afterok:3" --dep x',
         "sbatch --dependency=$LAST x.sh",
         "sbatch --wrap='ls -d a'",
+        "sbatch --dependency=afterok:1 run.sh -d none",
+        "sbatch -d afterany:2 run.sh --dependency=afterok:1",
+        "sbatch --dependency=$LAST run.sh -d afterok:1",
     ]
     rows = [(line(number), text) for number, text in enumerate(lines, start=1)]
     log = depending(tmp_path, *rows, header="SubmitLine")
-    assert kept(log) == {("2", "1", AFTER_OK, 0), ("3", "2", AFTER_ANY, 0), ("4", "3", AFTER_OK, 0)}
-    assert_repaired(log, {"on its command line": 1})
+    assert kept(log) == {
+        ("2", "1", AFTER_OK, 0),
+        ("3", "2", AFTER_ANY, 0),
+        ("4", "3", AFTER_OK, 0),
+        ("7", "1", AFTER_OK, 0),
+        ("8", "2", AFTER_ANY, 0),
+    }
+    assert_repaired(log, {"on its command line": 2})
 
 
 def test_a_run_that_was_put_back_is_what_others_wait_for(tmp_path: Path) -> None:
