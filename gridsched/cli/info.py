@@ -23,6 +23,7 @@ from gridsched.cli.printing import (
     counts,
     facts_table,
     print_blocks,
+    printable,
     quantity,
     share,
     share_of,
@@ -270,13 +271,17 @@ def _states(accounting: AccountingLog) -> Table:
 
 def _partitions(log: Log) -> list[Any]:
     """Jobs and shares of the partitions, if the log names them."""
+    import numpy as np
+
     names = log.names.get("partition", ())
     if not names:
         return []
-    used = _jobs_and_shares(log.workload, log.workload.partition, len(names))
-    order = sorted(range(len(names)), key=lambda number: -used[number][1])
+    partition = log.workload.partition
+    number = np.where(partition < 0, len(names), partition)
+    used = _jobs_and_shares(log.workload, number, len(names) + 1)
+    order = sorted(range(len(used)), key=lambda number: -used[number][1])
     rows = [
-        (log.name("partition", number) or "(none)", f"{used[number][0]:,}", _percent(used[number][1]))
+        (printable([*names, ""][number]) or "(none)", f"{used[number][0]:,}", _percent(used[number][1]))
         for number in order
         if used[number][0]
     ]

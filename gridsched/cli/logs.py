@@ -37,11 +37,11 @@ class Log:
         return printable(names[number]) if 0 <= number < len(names) else str(number)
 
     def number(self, kind: str, name: str) -> int:
-        """Number of a user, group, queue or partition that is given by name, or by number in an SWF log."""
+        """Number of a user, group, queue or partition that is given by name, or by number without names."""
         names = self.names.get(kind, ())
         if name in names:
             return list(names).index(name)
-        if not self.names and name.isascii() and name.isdigit():
+        if not names and name.isascii() and name.isdigit():
             return int(name)
         known = f"it has {', '.join(map(printable, names[:20]))}" if names else "name it by its number"
         raise ConfigurationError(f"{self.path}: no {kind} {name!r} in this log; {known}")

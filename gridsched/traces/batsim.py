@@ -54,10 +54,14 @@ class Labels(Struct, frozen=True, gc=False, omit_defaults=True):
 NO_LABELS = Labels()
 
 
-def labels_in(extra_data: str) -> Labels:
-    """Labels in `extra_data`; none where it is no object."""
+def labels_in(extra_data: Any) -> Labels:
+    """Labels in `extra_data`, an object or a text that is one; none where it is neither."""
+    if isinstance(extra_data, dict):
+        return msgspec.convert(extra_data, Labels)
+    if not isinstance(extra_data, str) or not extra_data:
+        return NO_LABELS
     try:
-        return msgspec.json.decode(extra_data, type=Labels) if extra_data else NO_LABELS
+        return msgspec.json.decode(extra_data, type=Labels)
     except msgspec.DecodeError:
         return NO_LABELS
 
@@ -195,7 +199,7 @@ def _labels(jobs: Sequence[_Job]) -> tuple[dict[str, list[int]], dict[str, Seque
     columns: dict[str, list[int]] = {}
     names: dict[str, Sequence[str]] = {}
     unusable = 0
-    extra = [labels_in(job.extra_data) if isinstance(job.extra_data, str) else NO_LABELS for job in jobs]
+    extra = [labels_in(job.extra_data) for job in jobs]
     for column in _NAMED:
         said = [getattr(job, column) for job in jobs]
         said = [getattr(extra[k], column) if each is UNSET else each for k, each in enumerate(said)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -184,6 +185,24 @@ def test_info_of_an_export_without_resources_or_partitions(
     assert row(text, "(none)") == ["1", "0", "100.0"]
     assert "GPU" not in text
     assert "partition" not in text
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_partitions_of_a_workload_of_batsim(named: bool, tmp_path: Path, printed: Callable[..., str]) -> None:
+    """They are names or numbers, and some jobs may have none."""
+    profiles = {"short": {"type": "delay", "delay": 60}}
+    jobs = [
+        {"id": job, "subtime": job, "res": 1, "profile": "short", "partition": partition}
+        for job, partition in ((1, "gpu" if named else 1), (2, None), (3, "gpu" if named else 1))
+    ]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": profiles}))
+    text = printed("info", path)
+    if named:
+        assert_rows(text, {"gpu": ["2", "66.7"], "(none)": ["1", "33.3"]})
+    wanted = "gpu" if named else "1"
+    told = printed("simulate", path, "--policy", "fcfs", "--partition", wanted)
+    assert row(told, "left out: in another partition") == ["1"]
 
 
 def test_times_for_people(log: Path, printed: Callable[..., str]) -> None:

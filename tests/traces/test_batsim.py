@@ -47,17 +47,18 @@ def test_jobs_in_order_of_submission(tmp_path: Path, compressed: bool) -> None:
 
 
 def test_users_groups_and_queues(tmp_path: Path) -> None:
-    """Numbers stay what they are; texts are numbered; both may be in `extra_data`."""
+    """Numbers stay what they are; texts are numbered; both may be in `extra_data`, an object or its text."""
     more: list[dict[str, Any]] = [
         {"user": 5, "group": "physics", "queue": 1},
         {"user": None, "group": 7, "extra_data": '{"user": 2, "queue": [1]}'},
-        {"group": "physics", "extra_data": '{"user": 3, "group": "other"}'},
+        {"group": "physics", "extra_data": {"user": 3, "group": "other", "partition": 4}},
     ]
     jobs = [{**job, **each} for job, each in zip(JOBS, more, strict=True)]
     log = read_batsim(written(tmp_path, jobs=jobs))
     assert log.workload.user.tolist() == [-1, 3, 5]
     assert [log.names["group"][k] for k in log.workload.group] == ["7", "physics", "physics"]
     assert log.workload.queue.tolist() == [-1, -1, 1]
+    assert log.workload.partition.tolist() == [-1, 4, -1]
     assert "user" not in log.names
     wrong = "users, groups, queues and partitions that are neither numbers nor texts"
     assert log.workload.repaired[wrong] == 1
