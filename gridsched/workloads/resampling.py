@@ -238,8 +238,8 @@ def placements(
     for resident in np.concatenate([residents] * int(users) + [_some(residents, users % 1.0, rng)]):
         number += 1
         user = int(found.users[resident])
+        start = int(rng.integers(found.weeks))
         for lap in range(0, weeks, found.weeks):
-            start = int(rng.integers(found.weeks))
             rows.append((user, lap - start, start, found.weeks, number))
             rows.append((user, lap + found.weeks - start, 0, start, number))
     temporary = np.flatnonzero(is_temporary)

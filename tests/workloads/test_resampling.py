@@ -156,6 +156,19 @@ def test_long_term_users_are_there_once_and_temporary_ones_from_their_first_week
             assert (int(own[0]["first"]), int(own[0]["last"])) == (0, found.weeks)
 
 
+def test_histories_of_long_term_users_go_round_lap_by_lap() -> None:
+    found = histories(busy_log(weeks=20))
+    placed = placements(found, 65, 1.0, 1, np.random.default_rng(2))
+    lasting = [int(user) for user in found.users[found.first < found.last]]
+    for number in range(1, len(lasting) + 1):
+        weeks = {
+            int(week + place["shift"]): int(week)
+            for place in placed[placed["number"] == number]
+            for week in range(place["first"], place["last"])
+        }
+        assert [weeks[week] for week in range(65)] == [(weeks[0] + week) % 20 for week in range(65)]
+
+
 def test_weeks_that_a_log_has_in_part_are_left_out_and_counted() -> None:
     times = [3 * DAY, WEEK + 100, 2 * WEEK + 5, 3 * WEEK - 10, 3 * WEEK + 4 * DAY]
     workload = log(times, [1, 1, 2, 2, 2])
