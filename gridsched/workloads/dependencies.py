@@ -34,6 +34,8 @@ KINDS: dict[str, int] = {
 FEWEST_ALIKE = 100
 """Jobs with one and the same preceding job, and none with another, from which on it is a placeholder."""
 
+_SEVERAL = "preceding job whose number several jobs have"
+
 FAILED_STATUS = (0, 5)
 """Status of jobs that ended, but not well: failed, and cancelled (SWF)."""
 
@@ -110,6 +112,11 @@ def with_preceding_jobs(workload: Workload) -> Workload:
     where the field is a placeholder: one value in all jobs that have any, although it stands in a job that
     it does not precede, or in 100 jobs. All are counted in `repaired`.
 
+    Raises
+    ------
+    WorkloadError
+        If several jobs have the number of a preceding job, as in merged logs.
+
     Examples
     --------
     >>> import gridsched as gs
@@ -129,6 +136,11 @@ def with_preceding_jobs(workload: Workload) -> Workload:
     from gridsched.workloads.table import add_counts
 
     job, on, wrong = preceding_jobs(workload)
+    if wrong.get(_SEVERAL):
+        raise WorkloadError(
+            f"{workload.name}: {wrong[_SEVERAL]:,} jobs have a {_SEVERAL}; "
+            "take preceding jobs before logs are merged"
+        )
     table = np.empty(len(job), DEPENDENCY)
     table["job"], table["on"], table["kind"] = job, on, KINDS["afterany"]
     table["delay"] = np.maximum(workload.think_time[job], 0)
@@ -142,8 +154,9 @@ def preceding_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.in
     named = workload.preceding_job
     jobs = np.flatnonzero(named > 0)
     number, order = workload.job_number, np.argsort(workload.job_number, kind="stable")
-    on = order[np.maximum(np.searchsorted(number, named[jobs], "right", sorter=order) - 1, 0)]
-    there = number[on] == named[jobs]
+    first, after = (np.searchsorted(number, named[jobs], side, sorter=order) for side in ("left", "right"))
+    on = order[np.maximum(after - 1, 0)]
+    there, several = after > first, after > first + 1
     wrong = there & (on >= jobs)
     alike = len(jobs) > 1 and bool((named[jobs] == named[jobs[0]]).all())
     if alike and (wrong.any() or len(jobs) >= FEWEST_ALIKE):
@@ -153,10 +166,11 @@ def preceding_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.in
             {f"preceding job {named[jobs[0]]:.0f} in every job that has one, a placeholder": len(jobs)},
         )
     counts = {
-        "preceding job that does not precede it": int(wrong.sum()),
+        "preceding job that does not precede it": int((wrong & ~several).sum()),
         "preceding job not in the log": int((~there).sum()),
+        _SEVERAL: int(several.sum()),
     }
-    taken = there & ~wrong
+    taken = there & ~several & ~wrong
     return jobs[taken], on[taken], counts
 
 

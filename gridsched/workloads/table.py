@@ -302,7 +302,8 @@ class Workload:
     def to_dataframe(self) -> pd.DataFrame:
         """Table with one row a job: the 18 columns, in SWF order, and the extra ones that there are.
 
-        All other fields are in the attribute `attrs` of the table, where `from_dataframe` finds them.
+        All other fields are in the attribute `attrs` of the table, where `from_dataframe` finds them, except
+        for dependencies: these name places of jobs, which change with the rows of a table.
         """
         from gridsched.workloads.frames import to_dataframe
 
@@ -387,8 +388,10 @@ def _date(unix: float, time_zone: str | None) -> str:
 
 
 def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, np.ndarray):
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return left.dtype == right.dtype and np.array_equal(left, right)
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return False
     return bool(left == right)
 
 

@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 from gridsched.errors import WorkloadError
 from gridsched.simulation import simulate
 from gridsched.workloads.columns import LABELS, TIMES
+from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.frames import ALIASES
 from gridsched.workloads.table import EXTRA_FIELDS, SWF_FIELDS, Workload
 from tests.support.fields import assert_fields
@@ -384,6 +385,16 @@ def test_a_table_without_jobs() -> None:
     assert repr(empty) == "Workload 'workload': 0 jobs"
     objects = pd.DataFrame({"submit_time": [], "run_time": [], "processors": []}, dtype=object)
     assert len(Workload.from_dataframe(objects)) == 0
+
+
+@pytest.mark.parametrize(
+    "changes", [{"deadline": [5, 6, 7]}, {"dependencies": dependency_table([(1, 0, "after")])}]
+)
+def test_workloads_of_which_one_has_a_column_differ(changes: dict[str, Any]) -> None:
+    more = replace(three(), **changes)
+    assert not three().equals(more)
+    assert not more.equals(three())
+    assert more.equals(replace(three(), **changes))
 
 
 # --- what is shown --------------------------------------------------------------------------------

@@ -344,6 +344,15 @@ def test_preceding_jobs_that_cannot_be(preceding: list[int], taken: list[int], r
     assert made.repaired == repaired
 
 
+def test_preceding_jobs_are_taken_before_logs_are_merged() -> None:
+    jobs = jobs_of(submit_time=[0, 5], run_time=[50] * 2, requested_processors=[1] * 2, preceding_job=[-1, 1])
+    with refused("1 jobs have a preceding job whose number several jobs have", error=WorkloadError):
+        with_preceding_jobs(merge_workloads([jobs, jobs.select(slice(1))])[0])
+    merged, _ = merge_workloads([with_preceding_jobs(jobs)] * 2)
+    assert merged.dependencies is not None
+    assert merged.dependencies[["job", "on"]].tolist() == [(2, 0), (3, 1)]
+
+
 def test_singletons_run_one_at_a_time() -> None:
     jobs = jobs_of(
         submit_time=[0, 0, 0, 0],
