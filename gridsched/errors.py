@@ -69,3 +69,12 @@ def check_number(
         return
     asked = " and ".join(f"{words} {bound:.10g}" for bound, _, words in given) or "finite"
     raise error(f"{what} is {value}; it must be {asked}")
+
+
+def check_whole(
+    what: str, value: float, *, least: int = 0, error: type[GridschedError] = ConfigurationError
+) -> int:
+    """The whole number that a value is, 1000 for 1e3; refuse one that is none, or below a bound."""
+    if not math.isfinite(value) or value != int(value) or value < least:
+        raise error(f"{what} is {value}; it must be a whole number from {least} on")
+    return int(value)

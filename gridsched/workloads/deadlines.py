@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError, check_number
+from gridsched.errors import WorkloadError, check_number, check_whole
 from gridsched.workloads.table import Workload
 
 _RATIOS, _CLASSES = 0, 1
@@ -120,4 +120,5 @@ def draw_classes(jobs: int, classes: Sequence[ServiceClass], *, seed: int) -> ND
 
 
 def _stream(seed: int, kind: int) -> np.random.Generator:
+    seed = check_whole("deadlines and service classes: seed", seed, error=WorkloadError)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(kind,)))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.jit import jit, to_int64
-from gridsched.errors import WorkloadError, check_choice, check_number
+from gridsched.errors import WorkloadError, check_choice, check_number, check_whole
 from gridsched.workloads.table import Workload, add_counts
 
 _MINUTE, _HOUR = 60, 3600
@@ -163,12 +163,14 @@ class Modal:
     longer: Literal["cut", "raise", "exempt"] = "cut"
 
     def __post_init__(self) -> None:
-        check_number("estimates: max_estimate", self.max_estimate, least=1, error=WorkloadError)
+        for name in ("max_estimate", "distinct"):
+            if (value := getattr(self, name)) is not None:
+                whole = check_whole(f"estimates: {name}", value, least=1, error=WorkloadError)
+                object.__setattr__(self, name, whole)
         check_number("estimates: head_share", self.head_share, above=0, most=1, error=WorkloadError)
         check_number(
             "estimates: max_share", self.max_share, above=0, most=self.head_share, error=WorkloadError
         )
-        check_number("estimates: distinct", self.distinct, least=1, error=WorkloadError)
         check_choice("estimates: longer", self.longer, ("cut", "raise", "exempt"), WorkloadError)
 
     def draw(self, run_time: NDArray[np.int64], rng: np.random.Generator) -> Estimates:
@@ -336,7 +338,7 @@ def with_estimates(workload: Workload, model: EstimateModel, *, seed: int) -> Wo
     Raises
     ------
     WorkloadError
-        Where a run time is not known.
+        Where a run time is not known, or the seed is no whole number from 0 on.
 
     Examples
     --------
@@ -346,6 +348,7 @@ def with_estimates(workload: Workload, model: EstimateModel, *, seed: int) -> Wo
     >>> bool((exact.requested_time == 2 * exact.run_time).all())
     True
     """
+    seed = check_whole(f"{workload.name}: seed", seed, error=WorkloadError)
     unknown = int(np.count_nonzero(workload.run_time < 0))
     if unknown:
         raise WorkloadError(
@@ -376,8 +379,9 @@ def with_prediction_errors(workload: Workload, deviation: float, *, seed: int) -
     Raises
     ------
     WorkloadError
-        If the deviation is negative.
+        If the deviation is negative, or the seed is no whole number from 0 on.
     """
+    seed = check_whole("prediction errors: seed", seed, error=WorkloadError)
     check_number("prediction errors: deviation", deviation, least=0, error=WorkloadError)
     stream = np.random.SeedSequence(seed, spawn_key=(_ERRORS,))
     factors = np.exp(deviation * np.random.default_rng(stream).standard_normal(len(workload)))

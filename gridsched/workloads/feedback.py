@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.job_lifecycle import DAY
-from gridsched.errors import WorkloadError, check_choice
+from gridsched.errors import WorkloadError, check_choice, check_whole
 from gridsched.workloads.dependencies import DEPENDENCY, KINDS
 from gridsched.workloads.table import NOTICES, UNKNOWN, Workload, add_counts
 
@@ -293,8 +293,8 @@ def with_feedback(
     Raises
     ------
     WorkloadError
-        If the log does not name its users or has no recorded waits, users give up waiting, or the rule is
-        unknown.
+        If the log does not name its users or has no recorded waits, users give up waiting, the rule is
+        unknown, or the seed is no whole number from 0 on.
 
     Notes
     -----
@@ -318,6 +318,7 @@ def with_feedback(
     True
     """
     _check_feedback(workload, sessions)
+    seed = check_whole(f"{workload.name}: seed", seed, error=WorkloadError)
     found = sessions_of(workload, think_time=think_time)
     submit = np.asarray(workload.submit_time, np.int64)
     begin, end = _extent(workload, found)

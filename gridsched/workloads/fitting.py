@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, check_whole
 from gridsched.workloads.hyper_erlang import HyperErlang
 
 MAX_ORDER = 100
@@ -148,12 +148,11 @@ def fit_hyper_erlang(moments: ArrayLike, *, max_order: int = MAX_ORDER) -> Hyper
     border of its order and give one path (p = 1).
     """
     mu = _checked(moments)
-    if max_order < 1 or max_order != int(max_order):
-        raise WorkloadError(f"hyper-Erlang: max_order is {max_order}, it must be a whole number from 1 on")
-    three = _smallest_order(mu, int(max_order))
+    max_order = check_whole("hyper-Erlang: max_order", max_order, least=1, error=WorkloadError)
+    three = _smallest_order(mu, max_order)
     if three is not None:
         return HyperErlangFit(three, 3, f"order {three.order} is the smallest that meets three moments")
-    two = _smallest_order(_with_gamma_skewness(mu), int(max_order))
+    two = _smallest_order(_with_gamma_skewness(mu), max_order)
     if two is not None:
         reason = f"three moments need {_needed(_skew_bound(mu))}, max_order is {max_order}"
         return HyperErlangFit(two, 2, f"{reason}: two are met, the third is that of a gamma distribution")

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError, check_number
+from gridsched.errors import WorkloadError, check_number, check_whole
 from gridsched.workloads.moments import Moments
 
 
@@ -44,8 +44,8 @@ class HyperErlang(Moments):
     p: float
 
     def __post_init__(self) -> None:
-        if self.order < 1 or self.order != int(self.order):
-            raise WorkloadError(f"hyper-Erlang: order is {self.order}, it must be a whole number from 1 on")
+        order = check_whole("hyper-Erlang: order", self.order, least=1, error=WorkloadError)
+        object.__setattr__(self, "order", order)
         for name in ("rate_1", "rate_2"):
             check_number(f"hyper-Erlang: {name}", getattr(self, name), above=0, error=WorkloadError)
         check_number("hyper-Erlang: p", self.p, least=0, most=1, error=WorkloadError)

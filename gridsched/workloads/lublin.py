@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError, check_choice, check_number
+from gridsched.errors import WorkloadError, check_choice, check_number, check_whole
 from gridsched.workloads.estimates import EstimateModel, Modal
 from gridsched.workloads.synthesis import RandomStream, check_extent, drawn_workload, random_stream
 from gridsched.workloads.table import Workload
@@ -156,7 +156,8 @@ class LublinModel:
     dependence: Dependence = "processors"
 
     def __post_init__(self) -> None:
-        check_number("Lublin model: processors", self.processors, least=1, error=WorkloadError)
+        processors = check_whole("Lublin model: processors", self.processors, least=1, error=WorkloadError)
+        object.__setattr__(self, "processors", processors)
         for name, value in asdict(self).items():
             if name != "dependence":
                 positive = 0 if re.search("_(scale|shape)", name) else None
@@ -235,6 +236,7 @@ class LublinModel:
     def sample(self, jobs: int, *, seed: int, load_scale: float = 1.0) -> LublinJobs:
         """Draw the first `jobs` jobs; the parameters are those of `synthesise`."""
         check_extent("Lublin model", jobs, None, load_scale)
+        jobs, seed = int(jobs), check_whole("Lublin model: seed", seed, error=WorkloadError)
         processors = self._sizes(random_stream("lublin", seed, RandomStream.SIZE).random((jobs, 3)))
         run_time = self._run_times(
             processors, random_stream("lublin", seed, RandomStream.SERVICE).random((jobs, 2))
@@ -318,7 +320,8 @@ class LublinModel:
         WorkloadError
             Where options are out of range, or no job arrives.
         """
-        check_extent("Lublin model", jobs, duration, load_scale)
+        jobs = check_extent("Lublin model", jobs, duration, load_scale)
+        seed = check_whole("Lublin model: seed", seed, error=WorkloadError)
         drawn = (
             self.sample(jobs, seed=seed, load_scale=load_scale)
             if jobs is not None

@@ -20,7 +20,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.errors import WorkloadError, check_choice, check_number
+from gridsched.errors import WorkloadError, check_choice, check_number, check_whole
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 __all__ = ["KaplanMeier", "Patience", "Weibull", "fit_patience", "patience_sample", "with_patience"]
@@ -177,7 +177,7 @@ def with_patience(workload: Workload, model: Patience | None = None, *, seed: in
     Raises
     ------
     WorkloadError
-        If no model is given and no user gave up in this workload.
+        If no model is given and no user gave up in this workload, or the seed is no whole number from 0 on.
 
     Examples
     --------
@@ -191,6 +191,7 @@ def with_patience(workload: Workload, model: Patience | None = None, *, seed: in
     chosen = fit_patience(workload) if model is None else model
     known = _gives_up_time(workload)
     waited = np.maximum(workload.wait_time, 0).astype(np.float64)
+    seed = check_whole(f"{workload.name}: seed", seed, error=WorkloadError)
     drawn = np.random.default_rng(seed).random(len(workload))
     # 1 - u lies in (0, 1], so that a share of 0 is not asked for
     beyond = np.where(workload.wait_time >= 0, chosen.still_patient(waited), 1.0)

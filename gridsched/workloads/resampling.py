@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError, check_number
+from gridsched.errors import WorkloadError, check_number, check_whole
 from gridsched.workloads.clock import wall_clock
 from gridsched.workloads.dependencies import DEPENDENCY
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
@@ -169,9 +169,12 @@ def resample(
     Workload 'M3-synthetic': 7,289 jobs submitted over 28.0 d, 1 to 1,064 processors, ...
       left out: 1,115 in a week that the log has in part
     """
-    check_number(f"{workload.name}: weeks", weeks, least=1, error=WorkloadError)
-    check_number(f"{workload.name}: users", users, above=0, error=WorkloadError)
-    check_number(f"{workload.name}: temporary_weeks", temporary_weeks, least=1, error=WorkloadError)
+    where = workload.name
+    seed = check_whole(f"{where}: seed", seed, error=WorkloadError)
+    if weeks is not None:
+        weeks = check_whole(f"{where}: weeks", weeks, least=1, error=WorkloadError)
+    check_number(f"{where}: users", users, above=0, error=WorkloadError)
+    temporary_weeks = check_whole(f"{where}: temporary_weeks", temporary_weeks, least=1, error=WorkloadError)
     found = histories(workload)
     length = found.weeks if weeks is None else weeks
     placed = placements(found, length, users, temporary_weeks, np.random.default_rng(seed))

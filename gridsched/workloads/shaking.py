@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.errors import WorkloadError, check_number
+from gridsched.errors import WorkloadError, check_whole
 from gridsched.workloads.table import Workload
 
 
@@ -40,7 +40,7 @@ def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
     Raises
     ------
     WorkloadError
-        If the number of seconds is negative.
+        If the seed or the seconds are no whole number from 0 on.
 
     Examples
     --------
@@ -51,7 +51,8 @@ def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
     >>> int(np.abs(np.sort(moved.submit_time) - jobs.submit_time).max()) <= 60
     True
     """
-    check_number(f"{workload.name}: seconds", seconds, least=0, error=WorkloadError)
+    seed = check_whole(f"{workload.name}: seed", seed, error=WorkloadError)
+    seconds = check_whole(f"{workload.name}: seconds", seconds, error=WorkloadError)
     submit = np.asarray(workload.submit_time, np.int64)
     moved = submit + np.random.default_rng(seed).integers(-seconds, seconds, len(submit), endpoint=True)
     moved = np.maximum(moved, submit.min(initial=2**62))

@@ -17,7 +17,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError, check_number, meant
+from gridsched.errors import WorkloadError, check_number, check_whole, meant
 from gridsched.workloads.estimates import EstimateModel, Estimates, Modal, repairs
 from gridsched.workloads.hyper_erlang import HyperErlang
 from gridsched.workloads.size_classes import Machine, SizeClass, SizeModel, load_machines
@@ -86,7 +86,8 @@ def synthesise(
     """
     if isinstance(machine, str):
         machine = _published(machine)
-    check_extent(f"machine {machine.name}", jobs, duration, load_scale)
+    jobs = check_extent(f"machine {machine.name}", jobs, duration, load_scale)
+    seed = check_whole(f"machine {machine.name}: seed", seed, error=WorkloadError)
     size_model = sizes or SizeModel()
     estimate_model = estimates or Modal()
 
@@ -141,13 +142,16 @@ def _published(name: str) -> Machine:
     return machines[name]
 
 
-def check_extent(where: str, jobs: int | None, duration: float | None, load_scale: float) -> None:
-    """Refuse a workload without an extent, or whose extent or load scale no workload can have."""
+def check_extent(where: str, jobs: int | None, duration: float | None, load_scale: float) -> int | None:
+    """Number of jobs, if it is given.
+
+    Refuse a workload without an extent, or whose extent or load scale no workload can have.
+    """
     if (jobs is None) == (duration is None):
         raise WorkloadError(f"{where}: give either jobs or duration")
-    check_number(f"{where}: jobs", jobs, least=1, error=WorkloadError)
     check_number(f"{where}: duration", duration, above=0, error=WorkloadError)
     check_number(f"{where}: load_scale", load_scale, above=0, error=WorkloadError)
+    return None if jobs is None else check_whole(f"{where}: jobs", jobs, least=1, error=WorkloadError)
 
 
 def random_stream(name: str, seed: int, kind: RandomStream, index: int = 0) -> np.random.Generator:

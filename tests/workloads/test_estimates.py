@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads import FModel, Modal, Multiple, Workload, with_estimates
-from gridsched.workloads.estimates import POPULARITY, EstimateModel, _shuffle_feasibly
+from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
+from gridsched.workloads.estimates import (
+    POPULARITY,
+    EstimateModel,
+    _shuffle_feasibly,
+    with_prediction_errors,
+)
+from gridsched.workloads.patience import Weibull, with_patience
 from tests.support.errors import each_refused
 
 run_times = st.lists(st.integers(0, 400_000), max_size=300).map(lambda v: np.array(v, np.int64))
@@ -139,6 +146,20 @@ def test_a_log_gets_estimates_and_counts_what_was_cut() -> None:
     assert drawn.run_time.tolist() == [10, 3600, 30]
     assert drawn.repaired["run time cut at the longest estimate"] == 1
     assert np.all(drawn.requested_time >= drawn.run_time)
+    longest: Any = 3600.0
+    again = with_estimates(workload([10, 20_000, 30]), Modal(max_estimate=longest), seed=1)
+    assert again.equals(drawn)
+
+
+def test_seeds_are_whole_numbers_from_0_on() -> None:
+    jobs = workload([10, 20])
+    patience = Weibull(scale=10.0, shape=1.0)
+    each_refused(
+        (WorkloadError, "small: seed is -1", lambda: with_estimates(jobs, Multiple(), seed=-1)),
+        (WorkloadError, "seed is -1", lambda: with_prediction_errors(jobs, 0.5, seed=-1)),
+        (WorkloadError, "small: seed is -1", lambda: with_patience(jobs, patience, seed=-1)),
+        (WorkloadError, "seed is -1", lambda: draw_deadlines(jobs, [ServiceClass()], seed=-1)),
+    )
 
 
 def test_a_log_with_unknown_run_times_is_refused() -> None:
@@ -150,6 +171,7 @@ def test_a_log_with_unknown_run_times_is_refused() -> None:
     ("options", "named"),
     [
         ({"max_estimate": 0}, "max_estimate"),
+        ({"max_estimate": 1.5}, "max_estimate is 1.5"),
         ({"max_share": 0.95}, "max_share"),
         ({"head_share": 0}, "head_share"),
         ({"distinct": 0}, "distinct"),

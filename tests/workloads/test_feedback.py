@@ -138,6 +138,7 @@ def test_what_cannot_react_is_refused() -> None:
         (WorkloadError, "use one of clock, think, leave", lambda: with_feedback(log(rows), sessions="never")),  # type: ignore[arg-type]
         (WorkloadError, "does not name its users", lambda: with_feedback(log([(0, 0, 10, -1)]))),
         (WorkloadError, "no recorded waits", lambda: with_feedback(log([(0, -1, 10, 1)]))),
+        (WorkloadError, "seed is -1", lambda: with_feedback(log(rows), seed=-1)),
     )
 
 

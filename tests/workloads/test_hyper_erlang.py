@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -66,17 +68,20 @@ def test_scaling_keeps_the_shape(d: HyperErlang, factor: float) -> None:
 def test_one_path_is_an_erlang_distribution() -> None:
     assert HyperErlang(4, 0.5, 9.0, 1.0).cv == pytest.approx(0.5)
     assert HyperErlang(4, 0.5, 9.0, 1.0).mean == pytest.approx(8)
+    order: Any = 4.0
+    assert HyperErlang(order, 0.5, 9.0, 1.0).mean == pytest.approx(8)
 
 
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
         ((0, 1, 1, 0.5), "order"),
+        ((1.5, 1, 1, 0.5), "order is 1.5"),
         ((1, 0, 1, 0.5), "rate_1"),
         ((1, 1, np.inf, 0.5), "rate_2"),
         ((1, 1, 1, 1.5), "p is"),
     ],
 )
-def test_bad_parameters_are_named(parameters: tuple[int, float, float, float], named: str) -> None:
+def test_bad_parameters_are_named(parameters: tuple[Any, float, float, float], named: str) -> None:
     with pytest.raises(WorkloadError, match=named):
         HyperErlang(*parameters)

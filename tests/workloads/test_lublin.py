@@ -134,6 +134,7 @@ def test_offered_load_is_near_that_of_the_authors_program(archive_mirror: Path) 
     ("change", "named"),
     [
         ({"processors": 0}, "processors is 0"),
+        ({"processors": 128.5}, "processors is 128.5"),
         ({"serial": 0.7}, "shares of serial"),
         ({"size_share": 2.0}, "size_share is 2"),
         ({"size_low": 6.0}, "must rise"),

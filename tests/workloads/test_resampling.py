@@ -117,6 +117,8 @@ def test_seed_decides_everything() -> None:
     workload = busy_log()
     one, other = resample(workload, seed=3), resample(workload, seed=3)
     assert one.equals(other)
+    whole: Any = {"weeks": 30.0, "temporary_weeks": 12.0}
+    assert resample(workload, seed=3, **whole).equals(one)
     assert not np.array_equal(one.submit_time, resample(workload, seed=4).submit_time)
     assert one.checksum != resample(workload, seed=4).checksum
 
@@ -194,8 +196,11 @@ def test_local_weeks_count() -> None:
     ("changes", "options", "expected"),
     [
         ({}, {"weeks": 0}, "weeks is 0"),
+        ({}, {"weeks": 2.5}, "weeks is 2.5"),
+        ({}, {"seed": -1}, "seed is -1"),
         ({}, {"users": 0.0}, "users is 0.0"),
         ({}, {"temporary_weeks": 0}, "temporary_weeks is 0"),
+        ({}, {"temporary_weeks": 2.5}, "temporary_weeks is 2.5"),
         ({"user": [-1, -1, -1]}, {}, "does not name its users"),
         ({"submit": [0, 5, DAY]}, {}, "0 whole weeks"),
     ],
@@ -205,7 +210,7 @@ def test_what_cannot_be_resampled_is_refused(
 ) -> None:
     values = {"submit": [0, WEEK, 2 * WEEK], "user": [1, 2, 3], **changes}
     with pytest.raises(WorkloadError, match=expected):
-        resample(log(values["submit"], values["user"]), seed=1, **options)
+        resample(log(values["submit"], values["user"]), **{"seed": 1, **options})
 
 
 def test_tasks_of_an_array_stay_in_an_array_of_their_own() -> None:

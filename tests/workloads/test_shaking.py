@@ -51,3 +51,5 @@ def test_seed_decides_and_no_seconds_change_nothing() -> None:
     assert np.array_equal(shake(plain, seed=2, seconds=0).submit_time, plain.submit_time)
     with pytest.raises(WorkloadError, match="seconds is -1"):
         shake(plain, seed=2, seconds=-1)
+    with pytest.raises(WorkloadError, match="seed is -2"):
+        shake(plain, seed=-2)

@@ -79,6 +79,9 @@ def test_load_scale_compresses_arrivals_only(draw: Callable[..., Workload]) -> N
         ({}, "either jobs or duration"),
         ({"jobs": 1, "duration": 1.0}, "either jobs or duration"),
         ({"jobs": 0}, "jobs is 0"),
+        ({"jobs": 1.5}, "jobs is 1.5"),
+        ({"jobs": 5, "seed": -1}, "seed is -1"),
+        ({"jobs": 5, "seed": 0.5}, "seed is 0.5"),
         ({"duration": -1.0}, "duration is -1"),
         ({"duration": 1e-9}, "no job arrives"),
         ({"jobs": 5, "load_scale": 0.0}, "load_scale"),
@@ -87,7 +90,12 @@ def test_load_scale_compresses_arrivals_only(draw: Callable[..., Workload]) -> N
 @ONE_OF_EACH
 def test_bad_options_are_named(draw: Callable[..., Workload], options: dict[str, Any], named: str) -> None:
     with pytest.raises(WorkloadError, match=f"(M1|Lublin model): .*{named}"):
-        draw(seed=1, **options)
+        draw(**{"seed": 1, **options})
+
+
+@ONE_OF_EACH
+def test_whole_numbers_may_be_floats(draw: Callable[..., Workload]) -> None:
+    assert draw(seed=1.0, jobs=1e3).equals(draw(seed=1, jobs=1000))
 
 
 def test_a_further_class_leaves_the_others_as_they_are() -> None:
