@@ -48,7 +48,7 @@ from gridsched.policies.scores import SCORE
 from gridsched.runs import check_run
 from gridsched.submission import EstimateName
 from gridsched.systems.base import QueueReason, Scheduler
-from gridsched.systems.request import Request
+from gridsched.systems.request import Request, check_policy_of
 from gridsched.verification import verify
 from gridsched.verification.nodes import is_enough
 from gridsched.workloads.dependencies import KINDS
@@ -465,6 +465,7 @@ def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy
         raise ConfigurationError(
             f"policy {policy.name!r}: its order is a function; use one of {', '.join(ORDERS)}"
         )
+    check_policy_of(run, policy)
     if policy.predicts:
         raise ConfigurationError(
             f"policy {policy.name!r}: explanations do not know predictions; explain a run of another policy"

@@ -284,6 +284,17 @@ def test_jobs_that_cannot_be_explained(job: int, policy: Any, complaint: str) ->
         explain(COUNTED, job, policy)
 
 
+def test_a_policy_of_the_same_name_is_not_that_of_the_run() -> None:
+    own = LocalPolicy(name="easy", order="shortest", backfilling="easy")
+    run = simulate(jobs_of(submit_time=[0, 1], run_time=[9, 9], requested_processors=[5, 5]), MACHINE, own)
+    with refused("which is of the same name; give policy=LocalPolicy(name='easy', order='shortest'"):
+        explain(run, 1)
+    with refused("which is of the same name"):
+        gs.forecast(run, 5, adjust=0)
+    assert explain(run, 1, own).job == 1
+    assert gs.forecast(run, 5, policy=own, adjust=0).sizes["job"] == 1
+
+
 def test_runs_of_grids_cannot_be_explained() -> None:
     jobs = jobs_of(submit_time=[0, 1], run_time=[10, 10], requested_processors=[5, 5])
     clusters = [gs.Cluster(processors=MACHINE, name=name) for name in "ab"]

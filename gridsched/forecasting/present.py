@@ -30,6 +30,7 @@ from gridsched.forecasting.snapshot import (
     timeline_of_run,
 )
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName, PassName, named_policy
+from gridsched.systems.request import check_policy_of
 from gridsched.workloads.table import Workload
 
 QUANTILES = (0.1, 0.5, 0.9)
@@ -248,9 +249,11 @@ def _rules(
     conventions = Conventions(
         cast(OverrunName, str(queue.attrs["overrun"])), cast(PassName, str(queue.attrs["passes"]))
     )
-    if policy is None:
-        policy = policy_of_run(queue)
-    return named_policy(policy), conventions
+    if policy is not None:
+        return named_policy(policy), conventions
+    own = named_policy(policy_of_run(queue))
+    check_policy_of(queue, own)
+    return own, conventions
 
 
 def _state(

@@ -14,7 +14,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster, Platform, platform_of
-from gridsched.policies.local import Conventions
+from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.submission import AlignName, Estimates, Submission, TimesName, cluster_of, submit
 from gridsched.systems.base import Scheduler
 from gridsched.workloads.table import Workload
@@ -97,6 +97,15 @@ class Request:
             return run
         words = {"long_name": "whether the job is killed at its requested time", "units": "1"}
         return run.assign(killed_at_limit=("job", submission.killed.astype(np.int64), words))
+
+
+def check_policy_of(run: xr.Dataset, policy: LocalPolicy) -> None:
+    """Refuse a policy that has the name of the one that made a run, and is another one."""
+    made_by = str(run.attrs.get("parameter_policy"))
+    if made_by.startswith(type(policy).__name__) and made_by != _plain(policy):
+        raise ConfigurationError(
+            f"policy {policy.name!r} is not that of the run, which is of the same name; give policy={made_by}"
+        )
 
 
 def _parameters(scheduler: Any) -> dict[str, int | float | str]:
