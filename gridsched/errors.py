@@ -72,9 +72,16 @@ def check_number(
 
 
 def check_whole(
-    what: str, value: float, *, least: int = 0, error: type[GridschedError] = ConfigurationError
+    what: str,
+    value: float,
+    *,
+    least: int = 0,
+    most: int | None = None,
+    error: type[GridschedError] = ConfigurationError,
 ) -> int:
-    """The whole number that a value is, 1000 for 1e3; refuse one that is none, or below a bound."""
-    if not math.isfinite(value) or value != int(value) or value < least:
-        raise error(f"{what} is {value}; it must be a whole number from {least} on")
+    """The whole number that a value is, 1000 for 1e3; refuse one that is none, or out of bounds."""
+    above = most is not None and value > most
+    if not math.isfinite(value) or value != int(value) or value < least or above:
+        bounds = f"from {least} on" if most is None else f"from {least} to {most}"
+        raise error(f"{what} is {value}; it must be a whole number {bounds}")
     return int(value)

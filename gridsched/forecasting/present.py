@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import ConfigurationError, check_number
+from gridsched.errors import ConfigurationError, check_whole
 from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, Adjustment, mixed, unmoved
 from gridsched.forecasting.history import (
     Forecasts,
@@ -164,13 +164,10 @@ def forecast(
             f"quantiles are {list(quantiles)}; forecasts that learn have those from {LEVELS[0]:g} to "
             f"{LEVELS[-1]:g}; give some of these, or adjust=0"
         )
-    for key, value, least in (
-        ("futures", futures, 1),
-        ("adjust", adjust or 0, 0),
-        ("within", within, 0),
-        ("threads", threads, 1),
-    ):
-        check_number(key, value, least=least)
+    futures = check_whole("futures", futures, least=1)
+    adjust = None if adjust is None else check_whole("adjust", adjust)
+    within, seed = check_whole("within", within), check_whole("seed", seed)
+    threads = check_whole("threads", threads, least=1)
     chosen, conventions = _rules(queue, policy)
     timeline, snapshot = _state(queue, now)
     if timeline is None and adjust:

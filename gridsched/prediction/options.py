@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from gridsched.errors import ConfigurationError, check_choice, check_number
+from gridsched.errors import ConfigurationError, check_choice, check_number, check_whole
 
 Discretisation = Literal["equal_frequency", "log_width", "k_means", "mdl"]
 Representative = Literal["median", "mean", "upper"]
@@ -134,13 +134,17 @@ class PredictorOptions:
     def __post_init__(self) -> None:
         for name, allowed in _WORDS.items():
             check_choice(f"predictor: {name}", getattr(self, name), allowed)
+        check_number("predictor: retrain_growth", self.retrain_growth, least=0)
         for name, least in _LEAST.items():
-            check_number(f"predictor: {name}", getattr(self, name), least=least)
+            given = getattr(self, name)
+            if given is not None:
+                value = check_whole(f"predictor: {name}", given, least=least, most=_MOST.get(name))
+                object.__setattr__(self, name, value)
         self._check("features", len(self.features) > 0, "name at least one")
         unknown = [name for name in self.features if name not in FEATURES]
         self._check("features", not unknown, f"features are {', '.join(FEATURES)}")
-        given = self.retrain_seconds is not None or self.retrain_jobs is not None
-        self._check("retrain_seconds", given, "give retrain_seconds or retrain_jobs")
+        is_retrained = self.retrain_seconds is not None or self.retrain_jobs is not None
+        self._check("retrain_seconds", is_retrained, "give retrain_seconds or retrain_jobs")
 
     def _check(self, name: str, holds: bool, advice: str) -> None:
         if not holds:
@@ -167,7 +171,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "criterion": get_args(Criterion),
     "scope": get_args(Scope),
 }
-_LEAST: dict[str, float] = {
+_LEAST = {
     "intervals": 1,
     "rare": 1,
     "min_samples_leaf": 1,
@@ -176,7 +180,7 @@ _LEAST: dict[str, float] = {
     "minimum_history": 1,
     "retrain_seconds": 1,
     "retrain_jobs": 1,
-    "retrain_growth": 0,
     "constant": 1,
     "random_state": 0,
 }
+_MOST = {"random_state": 2**32 - 1}

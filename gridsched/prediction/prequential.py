@@ -338,6 +338,8 @@ def _check_ends(workload: Workload, end_time: NDArray[np.int64]) -> None:
     name, jobs = workload.name, len(workload)
     if end_time.shape != (jobs,):
         raise WorkloadError(f"{name}: end times of shape {end_time.shape} for {jobs} jobs; give one for each")
+    if end_time.dtype.kind not in "iu":
+        raise WorkloadError(f"{name}: end times are {end_time.dtype}; give whole seconds, -1 for none")
     early = (end_time >= 0) & (end_time < workload.submit_time)
     if early.any():
         job = int(np.argmax(early))

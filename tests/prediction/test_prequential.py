@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -339,6 +339,8 @@ def test_kth_window(archive_mirror: Path) -> None:
         ({"retrain_seconds": None, "retrain_jobs": None}, "retrain_seconds or retrain_jobs"),
         ({"retrain_jobs": 0}, "retrain_jobs is 0"),
         ({"window": 0}, "window is 0"),
+        ({"intervals": 20.5}, "intervals is 20.5; it must be a whole number"),
+        ({"random_state": 2**32}, "random_state is 4294967296"),
         ({"retrain_growth": -1.0}, "retrain_growth is -1.0"),
         ({"encoding": "x"}, "encoding"),
         ({"scope": "x"}, "scope"),
@@ -354,6 +356,11 @@ def test_inputs_that_make_no_sense() -> None:
     workload, end = regular_users(2, 10)
     each_refused(
         (WorkloadError, "one for each", lambda: predict_prequential(workload, end[1:])),
+        (
+            WorkloadError,
+            "whole seconds",
+            lambda: predict_prequential(workload, cast(Any, end / np.where(np.arange(10) == 3, np.nan, 1))),
+        ),
         (
             WorkloadError,
             "before its submission",
