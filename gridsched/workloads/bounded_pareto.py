@@ -62,7 +62,8 @@ class BoundedPareto(Moments):
     def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
         """Value below which a share `probability`, in [0, 1], of the values lies; same shape."""
         share = np.asarray(probability, np.float64)
-        values = self.low * np.exp(-np.log1p(-share * self._inside) / self.shape)
+        with np.errstate(divide="ignore"):  # where all of the distribution is inside but for rounding
+            values = self.low * np.exp(-np.log1p(-share * self._inside) / self.shape)
         # Rounding may pass the limit by the last digit.
         return np.asarray(np.clip(values, self.low, self.high), np.float64)
 

@@ -49,15 +49,27 @@ def _predict(a: NodeArrays, j: int, options: NodeOptions) -> None:
 
 @noinline
 def process_lifecycles(a: NodeArrays, now: int, options: NodeOptions) -> None:
-    """Let jobs enter the queue whose time has come, and those leave whose users give up."""
+    """Let jobs enter the queue whose time has come, and those leave whose users give up.
+
+    A job that enters and leaves at one instant changes nothing for the others.
+    """
+    state = a.state[0]
+    first, changed, staying = state["entered"], state["changed"], 0
     while next_of_lifecycles(a.lifecycles) == now:
         for k in range(let_enter(a.lifecycles, now, a.later)):
             if options.prediction != BY_ESTIMATE:
                 _predict(a, a.later[k], options)
             enter(a, a.later[k])
+            staying += 1
         for k in range(let_give_up(a.lifecycles, now, a.later)):
-            if a.jobs[a.later[k]]["entry"] >= 0:
+            entry = a.jobs[a.later[k]]["entry"]
+            if entry >= first:
+                staying -= 1
+            elif entry >= 0:
+                changed = True
+            if entry >= 0:
                 leave(a, a.later[k])
+    state["changed"] = changed or staying > 0
 
 
 # --- ends -----------------------------------------------------------------------------------------
