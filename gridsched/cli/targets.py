@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -15,14 +16,15 @@ from gridsched.errors import ConfigurationError, GridschedError
 def check_targets(options: argparse.Namespace, trace: Path, tables: Sequence[str] = ("csv",)) -> None:
     """Refuse files that cannot be written before anything takes its time.
 
-    `tables` are the options, besides --output, that name files for tables.
+    `tables` are the options, besides --output, that name files for tables. A --log, where the command has
+    one, is text of any name.
     """
-    targets = {name: getattr(options, name) for name in ("output", *tables)}
-    named: dict[Path, str] = {}
+    targets = {name: getattr(options, name, None) for name in ("output", *tables, "log")}
+    named: dict[str, str] = {}
     for name, target in targets.items():
         if target is None:
             continue
-        before = named.setdefault(target.absolute(), name)
+        before = named.setdefault(os.path.realpath(target), name)
         if before != name:
             both = " and ".join(f"--{each.replace('_', '-')}" for each in (before, name))
             raise ConfigurationError(f"{target}: named by both {both}; use two names")
@@ -37,7 +39,7 @@ def check_targets(options: argparse.Namespace, trace: Path, tables: Sequence[str
             target.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=target.parent).close()
         suffixes = (".nc", ".nc4", ".cdf") if name == "output" else (".csv",)
-        if target.suffix.lower() not in ("", *suffixes):
+        if name != "log" and target.suffix.lower() not in ("", *suffixes):
             what = "netCDF" if suffixes[0] == ".nc" else "CSV"
             raise ConfigurationError(f"{target}: {what} is written; name a file that ends in {suffixes[0]}")
 

@@ -66,3 +66,19 @@ def test_nothing_is_written_where_the_peer_fails(
     assert "use two names" in mistake(
         "serve", log, "--socket", "tcp://*:1", "--jobs-csv", files[1], "--schedule-csv", files[1]
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [("abacus.swf", "is the log itself"), ("jobs.csv", "use two names"), ("link.csv", "use two names")],
+)
+def test_what_the_scheduler_prints_replaces_no_other_file(
+    target: str, reason: str, log: Path, tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    before = log.read_bytes()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "jobs.csv")
+    assert reason in mistake(
+        *("serve", log, "--command", f"{OWN} 4 fcfs", "--jobs-csv", tmp_path / "jobs.csv"),
+        *("--log", tmp_path / target),
+    )
+    assert log.read_bytes() == before
