@@ -18,7 +18,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import check_number
+from gridsched.errors import check_whole
 
 try:
     import gymnasium
@@ -115,8 +115,10 @@ class _Clusters:
         starts = None if starts is None else list(map(int, starts))
         _check_name("backfilling", backfilling, get_args(SequenceBackfilling))
         _check_name("reward", reward, REWARDS)
-        for key, value in (("num_envs", clusters), ("length", length), ("visible", visible)):
-            check_number(key, value, least=1)
+        clusters, length, visible = (
+            check_whole(key, value, least=1)
+            for key, value in (("num_envs", clusters), ("length", length), ("visible", visible))
+        )
         self.jobs, self.cluster = _read(workload, processors)
         self.length, self.visible, self.starts = length, visible, starts
         self.backfills = backfilling == "shadow"
@@ -209,7 +211,7 @@ def _read(workload: Workload | str | Path, processors: int | None) -> tuple[Work
             f"{jobs.name}: does not say how many processors its cluster has; give processors"
         )
     cluster = Cluster(processors=size, name=jobs.name)
-    return published_jobs(jobs) if log else given_jobs(jobs, cluster), cluster
+    return published_jobs(jobs) if log else given_jobs(jobs), cluster
 
 
 def _options(options: dict[str, Any] | None, known: Sequence[str]) -> dict[str, Any]:
@@ -280,6 +282,7 @@ class QueueOrderEnv(gymnasium.Env[Observations, np.int64]):
         starts: Sequence[int] | Integers | None = None,
     ) -> None:
         self._cluster = _Clusters(1, workload, processors, length, visible, backfilling, reward, starts)
+        visible = self._cluster.visible
         self._places = QueuePlace(visible)
         self.action_space = self._places
         self.observation_space = spaces.Box(0.0, 1.0, (visible, len(FEATURES)), np.float32)
@@ -360,7 +363,7 @@ class QueueOrderVectorEnv(VectorEnv[Observations, Integers, NDArray[Any]]):
         **parameters: Any,
     ) -> None:
         self._clusters = _Clusters(num_envs, **parameters)
-        self.num_envs = num_envs
+        self.num_envs = num_envs = len(self._clusters.ended)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         visible = self._clusters.visible
@@ -369,7 +372,7 @@ class QueueOrderVectorEnv(VectorEnv[Observations, Integers, NDArray[Any]]):
         self.single_observation_space = spaces.Box(0.0, 1.0, (visible, len(FEATURES)), np.float32)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._generators = [np_random()[0] for _ in range(num_envs)]
-        self._begun = False
+        self._begun: Flags = np.zeros(num_envs, np.bool_)
 
     def reset(
         self,
@@ -392,15 +395,17 @@ class QueueOrderVectorEnv(VectorEnv[Observations, Integers, NDArray[Any]]):
             if chosen[c] and own is not None:
                 self._generators[c] = np_random(own)[0]
         starts = np.broadcast_to(np.asarray(options["start"]), self.num_envs) if "start" in options else None
-        self._begun = self._begun or bool(chosen.all())
+        self._begun = self._begun | chosen
         return self._go_on(self._firsts(chosen, starts), self._clusters.kept)
 
     def step(self, actions: Any) -> tuple[Observations, NDArray[np.float64], Flags, Flags, dict[str, Any]]:
         """Commit to a job in each cluster whose sequence is under way, and go on to the next choices."""
         own, ended = self._clusters, self._clusters.ended
-        begins = self._begun and self.autoreset_mode is AutoresetMode.NEXT_STEP
-        if ended.any() and not begins:
-            raise ResetNeeded(f"no sequence is under way in environment {np.argmax(ended)}; call reset()")
+        stopped = ~self._begun
+        if self.autoreset_mode is not AutoresetMode.NEXT_STEP:
+            stopped |= ended
+        if stopped.any():
+            raise ResetNeeded(f"no sequence is under way in environment {np.argmax(stopped)}; call reset()")
         actions = self._checked(actions)
         observations, infos = self._go_on(self._firsts(ended), actions)
         terminated, truncated = own.ended.copy(), np.zeros(self.num_envs, np.bool_)

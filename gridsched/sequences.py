@@ -66,6 +66,9 @@ def published_jobs(read: Workload) -> Workload:
         run_time=run_time[kept],
         requested_time=np.where(none, recorded, requested)[kept],
         requested_processors=size[kept],
+        user=read.user[kept],
+        group=read.group[kept],
+        queue=read.queue[kept],
         acknowledgement=read.acknowledgement,
         checksum=read.checksum,
         left_out=add_counts(read.left_out, {"without run time or size": len(size) - len(kept)}),
@@ -76,19 +79,17 @@ def published_jobs(read: Workload) -> Workload:
     )
 
 
-def given_jobs(workload: Workload, cluster: Cluster) -> Workload:
+def given_jobs(workload: Workload) -> Workload:
     """Jobs of a clean workload, as all simulations take them: who requests no time requests the run time.
 
     Raises
     ------
     WorkloadError
-        If the workload is not clean, or has numbers that the engine cannot hold.
+        If the workload is not clean.
     """
     check_clean(workload)
     run_time = np.asarray(workload.run_time, np.int64)
     requested = runtime_estimates(run_time, np.asarray(workload.requested_time, np.int64), "requested")
-    check_size(cluster)
-    check_limits(workload, run_time, requested)
     return replace(workload, requested_time=requested)
 
 
@@ -99,9 +100,13 @@ def idle_clusters(jobs: Workload, cluster: Cluster, starts: Sequence[int], lengt
     ------
     ConfigurationError
         If a sequence goes beyond the log, or a job of a sequence is larger than the cluster.
+    GridschedError
+        If the jobs or the cluster have numbers that the engine cannot hold.
     """
     for start in starts:
         check_sequence(jobs, cluster, start, length)
+    check_size(cluster)
+    check_limits(jobs, jobs.run_time, jobs.requested_time)
     records = np.empty(len(jobs), JOB)
     records["submit"], records["run"] = jobs.submit_time, jobs.run_time
     records["estimate"], records["processors"] = jobs.requested_time, jobs.processors
@@ -137,7 +142,8 @@ def _measures(state: CommittedArrays, c: int) -> dict[str, float]:
     begin, work = int(submit.min()), int((run_time * jobs["processors"]).sum())
 
     def utilisation(until: int) -> float:
-        return work / (processors * (until - begin)) if until > begin else np.nan
+        # in no time nothing is used: a reward has to be a number
+        return work / (processors * (until - begin)) if until > begin else 0.0
 
     return {
         "jobs": float(len(start)),

@@ -211,6 +211,7 @@ def begun(**options: Any) -> object:
         (lambda: made(processors=None), "give processors"),
         (lambda: made(processors=5), "a job asks for 6 of 5 processors"),
         (lambda: made(visible=0), "visible is 0"),
+        (lambda: made(length=2.5), "length is 2.5; it must be a whole number"),
         (lambda: made(workload="KTH-SP3"), "no log of the archive"),
         (lambda: begun(starts=1), "option 'starts'; use start; did you mean start"),
         (lambda: begun(start=29), "a sequence from 29 on"),
@@ -227,6 +228,14 @@ def test_what_makes_no_sense_is_named(wrong: Callable[[], object], message: str)
 def test_rewards_are_measures_better_when_larger(reward: str) -> None:
     *_, (_, value, _, _, info) = played(made(reward=reward), 1)
     assert value == (info[reward] if reward.startswith("utilisation") else -info[reward])
+
+
+def test_a_utilisation_in_no_time_is_a_number() -> None:
+    jobs = workload_of([Job(0, 5, 5, 1), Job(0, 5, 5, 1)])
+    env = made(workload=jobs, length=2, reward="utilisation_to_last_start")
+    *_, (_, reward, _, _, info) = played(env, 1)
+    assert reward == 0
+    assert info["utilisation_makespan"] == 2 / PROCESSORS
 
 
 def test_without_gymnasium_the_extra_is_named() -> None:
@@ -276,6 +285,17 @@ def test_a_vector_begins_sequences_when_it_is_told() -> None:
     _, infos = envs.reset(options={"reset_mask": ended, "start": 5})
     assert infos["start"][ended].tolist() == [5] * int(ended.sum())
     np.testing.assert_array_equal(infos["_start"], ended)
+
+
+def test_a_vector_may_be_reset_in_parts() -> None:
+    envs = made_vector(2, "NextStep", starts=[0], visible=LENGTH)
+    envs.reset(options={"reset_mask": [True, False]})
+    with pytest.raises(ResetNeeded, match="environment 1; call reset"):
+        envs.step([0, 0])
+    envs.reset(options={"reset_mask": [False, True]})
+    ends = np.zeros(2, np.int64)
+    while ends.min() < 2:
+        ends += envs.step(envs.action_space.sample())[2]
 
 
 @pytest.mark.parametrize(
@@ -384,6 +404,11 @@ def test_a_policy_sees_no_more_than_the_environment_shows() -> None:
         assert rl.QueueOrder("shortest")(env) == expected
 
 
+def test_whole_numbers_may_be_in_floating_point() -> None:
+    assert made(length=12.0, visible=4.0).reset(seed=1)[0].shape == (4, len(FEATURES))
+    assert made_vector(cast(Any, 3.0), "NextStep", length=12.0).reset(seed=1)[0].shape[0] == 3
+
+
 def test_logs_are_read_as_published_and_workloads_taken_as_they_are(tmp_path: Path) -> None:
     """Jobs of no run time are left out of a log."""
     jobs = [job._replace(run=k % 2) for k, job in enumerate(drawn_jobs(1))]
@@ -391,3 +416,10 @@ def test_logs_are_read_as_published_and_workloads_taken_as_they_are(tmp_path: Pa
     with pytest.raises(GridschedError, match="needs 21 jobs, the log has 20"):
         gymnasium.make(rl.ID, workload=log, length=21)
     assert gymnasium.make(rl.ID, workload=read_swf(log), length=40).reset(seed=1)[1]["start"] == 0
+
+
+def test_numbers_that_the_engine_cannot_hold_are_refused(tmp_path: Path) -> None:
+    log = written([Job(0, 5, 2**31, 1), *drawn_jobs(1)], tmp_path / "own.swf")
+    for workload in (log, read_swf(log)):
+        with refused("job 1 is estimated at 2147483648 s; at most 2147483647 s", error=GridschedError):
+            made(workload=workload)

@@ -71,6 +71,7 @@ def test_jobs_are_read_as_the_published_simulator_reads_them(tmp_path: Path) -> 
     assert jobs.job_number.tolist() == [1, 2, 4, 5, 6, 7], "the job without run time is left out"
     assert jobs.processors.tolist() == [4, 8, 4, 3, 1, 1], "the larger of requested and allocated"
     assert_fields(jobs, run_time=[10, 5, 6, 10, 3, 3], requested_time=[20, 5, 6, 30, 4, 4])
+    assert_fields(jobs, user=[1, 1, 2, 2, 2, 2], group=[1] * 6, queue=[1] * 6)
     assert jobs.left_out["without run time or size"] == 1
     assert jobs.repaired["unknown run time"] == 1
 
