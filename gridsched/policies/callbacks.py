@@ -9,6 +9,7 @@ import dis
 import hashlib
 import importlib.util
 import inspect
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -145,9 +146,14 @@ def _compile(kind: Kind, function: Function) -> Any:
     names = kind.parameters_of(function)
     # a division by zero gives infinity or NaN, as in NumPy: an error could not leave the kernel
     compiled = function if numba.config.DISABLE_JIT else numba.njit(function, error_model="numpy")
-    # Numba knows no *args in callbacks; the source is made of names of the kind alone
-    source = f"def adapter({', '.join(kind.parameters)}):\n    return float(function({', '.join(names)}))"
-    namespace: dict[str, Any] = {"function": compiled}
+    # Numba knows no *args in callbacks; the source is made of names of the kind alone. No error can leave a
+    # callback, the kernel would go on with 0: as NaN it is refused
+    source = (
+        f"def adapter({', '.join(kind.parameters)}):\n"
+        f"    try:\n        return float(function({', '.join(names)}))\n"
+        "    except Exception:\n        return nan"
+    )
+    namespace: dict[str, Any] = {"function": compiled, "nan": math.nan}
     exec(source, namespace)
     try:
         return compile_callback(namespace["adapter"], types.float64(*[types.int64] * len(kind.parameters)))

@@ -226,6 +226,12 @@ def failing(estimate: int) -> float:
     return 0.0
 
 
+def failing_now(now: int) -> float:
+    if now >= 0:
+        raise ValueError("no")
+    return 0.0
+
+
 def by_name(user: int) -> float:
     return {1: "a"}[user]  # type: ignore[return-value]
 
@@ -234,6 +240,7 @@ def by_name(user: int) -> float:
     ("policy", "complaint"),
     [
         ({"order": not_always_a_number}, "not_always_a_number: not a finite number for job 1 at 0 s"),
+        ({"order": failing_now}, "failing_now: not a finite number for job 1 at 0 s"),
         ({"order": never_a_number}, "not a finite number for job 1 (estimate=1073741824)"),
         ({"order": infinite}, "not a finite number for job 1 (estimate=1073741824)"),
         ({"order": failing}, "fails with ValueError"),

@@ -229,6 +229,12 @@ def no_number(wait: int, idle: int) -> float:
     return (wait - wait) / (idle - idle) if idle else float(wait)
 
 
+def failing(wait: int) -> float:
+    if wait >= 0:
+        raise ValueError("no")
+    return 0.0
+
+
 def one(submit_time: int, run_time: int, estimate: int | None = None) -> Job:
     """A job of one processor."""
     return Job(submit_time, run_time, run_time if estimate is None else estimate, 1)
@@ -788,6 +794,10 @@ def at_homes(*home: int) -> object:
         (
             lambda: on_pair(jscheduler=JScheduler(k=2, metric=no_number)),
             "cost no_number: not a number for the job at index 0",
+        ),
+        (
+            lambda: on_pair(jscheduler=JScheduler(k=2, metric=failing)),
+            "cost failing: not a number for the job at index 0",
         ),
         (lambda: at_homes(2), "home: give the index of one of the 2 clusters"),
         (lambda: at_homes(-2), "home: give the index of one of the 2 clusters"),
