@@ -31,7 +31,8 @@ def jobs_table(run: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each job in order of submission; times in seconds. Jobs that were rejected have no times.
+        A row for each job in order of submission; times in seconds. Jobs that were rejected have no times,
+        and those that hosts failed under have the time of all their executions.
 
     Raises
     ------
@@ -48,7 +49,9 @@ def jobs_table(run: xr.Dataset) -> pd.DataFrame:
         return pd.Series(values, dtype="Int64").where(started)
 
     submit, start, end = (run[f"{name}_time"].to_numpy() for name in ("submit", "start", "end"))
-    turnaround, execution = end - submit, end - start
+    turnaround = end - submit
+    spent = (run["segment_end"] - run["segment_start"]).to_numpy()
+    execution = np.bincount(run["segment_job"].to_numpy(), spent, len(state)).astype(np.int64)
     metadata = run["metadata"].to_numpy() if "metadata" in run else np.full(len(state), "")
     return pd.DataFrame(
         {

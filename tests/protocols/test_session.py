@@ -321,6 +321,17 @@ def test_tables_of_batsim() -> None:
     assert whole["time_idle"] == 60
 
 
+def test_tables_count_all_executions_of_a_job() -> None:
+    """A host fails under the first job after 15 s and comes back 25 s later."""
+    events = [NodeEvent(time=15, node="node0", kind="down"), NodeEvent(time=40, node="node0", kind="up")]
+    run, _ = simulated(jobs((0, 30, 2, 60)), hosts(2, events=events), Queue("fcfs"))
+    (row,) = jobs_table(run).to_dict("records")
+    columns = ("starting_time", "execution_time", "finish_time", "turnaround_time", "stretch")
+    assert [row[name] for name in columns] == [0, 15 + 30, 70, 70, 70 / 45]
+    (whole,) = schedule_table(run, 2, "test").to_dict("records")
+    assert (whole["time_computing"], whole["time_idle"]) == (2 * 45, 2 * 25)
+
+
 # --- what is refused --------------------------------------------------------------------------------
 
 _UNKNOWN = b'{"now": 5, "events": [{"timestamp": 5, "type": "%s", "data": {}}]}'
