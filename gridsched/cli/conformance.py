@@ -78,7 +78,8 @@ def _add_run(actions: Any) -> None:
         "Let a scheduler that speaks the protocol of Batsim answer the cases of one cluster; exit code 1 if "
         "any answer differs.",
         'gridsched conformance run answers --policy easy --command "pybatsim -s {socket} easyBackfill"',
-        epilog="Jobs are not killed at their walltimes, so that cases in which they exceed them count.",
+        epilog="Jobs are not killed at their walltimes, so that cases in which they exceed them count. The "
+        "scheduler is started for each case, and has a log for each: --log peer.log makes peer-CASE.log.",
     )
     run.add_argument("folder", metavar="DIR", type=path, help="folder to write, for its answers")
     policy = run.add_argument("--policy", required=True, metavar="NAME", help="the policy that it is to be")
@@ -106,6 +107,8 @@ def _run(options: argparse.Namespace) -> int:
     scheduler = peer_of(options)
     with writing_folder(options.folder, ()) as folder, progress("answering"):
         for case in cases:
+            if options.log:
+                scheduler = scheduler.logged(options.log.with_stem(f"{options.log.stem}-{case.name}"))
             answer_case(case, scheduler, column, folder)
     return _compare(cases, options)
 

@@ -87,11 +87,13 @@ def _decide(options: argparse.Namespace) -> None:
     from gridsched.protocols.answering import answer_all
     from gridsched.protocols.batsim4 import Batsim4
     from gridsched.protocols.batsim5 import Batsim5
+    from gridsched.protocols.sockets import address_of
     from gridsched.systems.deciding import DecisionProcess
 
     scheduler, facts = _scheduler(options)
     # what cannot decide is refused before a simulator waits for it
     scheduler.online(1, Conventions(options.overrun))
+    address_of(options.socket)
     codec = Batsim4() if options.batsim == 4 else Batsim5()
     if options.batsim == 4 and options.handshake != "rc":
         raise ConfigurationError("--handshake: is of version 5; give --batsim 5, or leave it out")

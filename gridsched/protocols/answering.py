@@ -11,6 +11,9 @@ from gridsched.errors import ConfigurationError, ProtocolError
 _FAREWELL = 5000
 """Milliseconds that the last answer has to leave this process."""
 
+_LONGEST = 2**31 - 1
+"""Milliseconds for which ZeroMQ waits at most."""
+
 
 def answer_all(
     socket: str, answer: Callable[[bytes], bytes], goes_on: Callable[[], bool], *, timeout: float
@@ -42,7 +45,7 @@ def answer_all(
         except zmq.ZMQError as error:
             raise ConfigurationError(f"socket {socket!r}: cannot be bound to ({error.strerror})") from None
         while goes_on():
-            if not reply.poll(round(1000 * timeout)):
+            if not reply.poll(min(round(1000 * timeout), _LONGEST)):
                 raise ProtocolError(f"no message on {socket} within {timeout:g} s")
             parts = reply.recv_multipart()
             if len(parts) > 1:

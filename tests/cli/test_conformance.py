@@ -253,12 +253,15 @@ def test_a_scheduler_in_another_process_answers(
     """EASY with one rule for outrun estimates passes all cases but the one of the other rule."""
     command = f"{sys.executable} -m gridsched decide {decides} --batsim 4 --socket {{socket}}"
     run = ["conformance", "run", str(tmp_path / "answers"), "--policy", policy, "--command", command]
-    assert main(run) == 1
+    assert main([*run, "--log", str(tmp_path / "logs" / "peer.log")]) == 1
     found = capsys.readouterr().out
     assert f"{failed} fail, 0 were not compared; 0 columns are missing." in last_line(found)
     if policy == "easy":
         assert "overrun_increments" in found.partition("First difference")[2]
     assert main(["conformance", "check", str(tmp_path / "answers"), "--policy", policy]) == 1
+    answered = {f"peer-{path.stem}.log" for path in (tmp_path / "answers").iterdir()}
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == answered
+    assert all("answers batsim-4" in path.read_text() for path in (tmp_path / "logs").iterdir())
 
 
 def test_only_policies_of_the_cases_can_be_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+import zmq
 
 import gridsched as gs
 from gridsched.cli import main
@@ -307,6 +308,16 @@ def test_nobody_waits_forever(tmp_path: Path) -> None:
         answer_all(f"ipc://{tmp_path}/peer", lambda message: message, lambda: True, timeout=0.05)
 
 
+def test_patience_may_be_long(tmp_path: Path) -> None:
+    address = f"ipc://{tmp_path}/peer"
+    with zmq.Context() as context, context.socket(zmq.REQ) as asking:
+        asking.setsockopt(zmq.LINGER, 0)
+        asking.connect(address)
+        asking.send(b"hello")
+        answer_all(address, lambda message: message, iter([True, False]).__next__, timeout=2_147_484.0)
+        assert asking.recv() == b"hello"
+
+
 def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be bound to"):
         answer_all("tcp://8.8.8.8:1", lambda message: message, lambda: True, timeout=1.0)
@@ -321,12 +332,13 @@ def test_addresses_that_cannot_be_bound_to(tmp_path: Path) -> None:
         (["slurm", "--slurm-version", "24.05"], "--slurm-version: name the policy slurm, and give its"),
         (["easy", "--slurm-conf", "slurm.conf"], "--slurm-conf: name the policy slurm, and give its"),
         (["easy", "--order", "nonsense"], "order is 'nonsense'"),
+        (["easy", "--timeout", "1", "--socket", "tcp://*:99999999"], "give a port from 1 to 65535"),
     ],
 )
 def test_mistakes_on_the_command_line(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["decide", *arguments, "--batsim", "4", "--socket", "ipc:///nowhere/peer"]) == 2
+    assert main(["decide", "--batsim", "4", "--socket", "ipc:///nowhere/peer", *arguments]) == 2
     assert words in capsys.readouterr().err
 
 
