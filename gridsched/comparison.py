@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gridsched import inference
 from gridsched.aspects import aspects_of, without
 from gridsched.calibration.measures import UNKNOWN, WIDEST_RATIOS, explained, readings
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, check_number
 from gridsched.metrics.jobs import RECORDED, batch_means, job_metrics, recorded, relaxations, utilisation
 from gridsched.platform import Cluster, Platform, platform_of
 from gridsched.policies.local import LocalPolicy, OverrunName, PassName, named_policy
@@ -386,6 +386,7 @@ def _beside_the_log(
     Differences are those from the reference, by default the first scheme. Returns also which jobs are
     measured.
     """
+    check_number("warm_up", warm_up, least=0, below=1)
     if any(name == RECORDED for name, *_ in setups):
         raise ConfigurationError(
             f"{RECORDED!r} is what the log recorded; give what is simulated another name"
@@ -531,6 +532,7 @@ def what_each_changes(
     >>> what_each_changes(impatient, gs.Cluster(processors=1152), "easy").left_out.values
     array(['nothing', 'cancellations'], dtype='<U13')
     """
+    check_number("warm_up", warm_up, least=0, below=1)
     chosen = named_policy(policy)
     movable = not any(event.node != "*" for event in cluster.events)
     names = [name for name in aspects_of(workload, cluster) if name != "nodes" or movable]

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from gridsched.errors import ConfigurationError, check_number
+from gridsched.errors import ConfigurationError, check_whole
 from gridsched.figures import runs as figures
 from gridsched.figures.gantt import gantt as _gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
@@ -61,13 +61,16 @@ def gantt(
     if by not in (None, "nodes", "processors"):
         raise ConfigurationError(f"by is {by!r}; use 'nodes' or 'processors', or leave it out")
     _check_clusters(run, " (ideal machines share all); use gridsched.plot.load or compare")
-    if by == "nodes" and "piece_segment" not in run:
+    named = [nodes] if isinstance(nodes, str) else [*nodes]
+    if by == "processors" and named:
+        raise ConfigurationError("nodes has no effect on processors; leave by= or nodes= out")
+    if (by == "nodes" or named) and "piece_segment" not in run:
         raise ConfigurationError(
-            f"{name_of_run(run)}: the run does not say on which nodes jobs run; leave by= out, or simulate a "
-            "cluster that has nodes"
+            f"{name_of_run(run)}: the run does not say on which nodes jobs run; leave by= and nodes= out, or "
+            "simulate a cluster that has nodes"
         )
-    if by == "nodes" or (by is None and has_nodes(run)):
-        return gantt_of_nodes(run, nodes=[nodes] if isinstance(nodes, str) else nodes)[0]
+    if by == "nodes" or named or (by is None and has_nodes(run)):
+        return gantt_of_nodes(run, nodes=named)[0]
     return _gantt(run)[0]
 
 
@@ -99,7 +102,7 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
     >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
     >>> gs.plot.load(run).savefig("load.png")
     """
-    _check_bins(run, bins)
+    bins = _checked_bins(run, bins)
     known = [str(name) for name in run["cluster"].to_numpy()]
     named = [clusters] if isinstance(clusters, str) else clusters
     chosen = [*named] if not isinstance(named, bool) else known if named else []
@@ -146,7 +149,7 @@ def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
     >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
     >>> gs.plot.utilisation(run).savefig("utilisation.png")
     """
-    _check_bins(run, bins)
+    bins = _checked_bins(run, bins)
     _check_clusters(run, "; use gridsched.plot.load")
     return figures.utilisation(run, bins)[0]
 
@@ -194,10 +197,10 @@ def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
     return figures.compare(labelled_runs(runs if isinstance(runs, Mapping) else given))[0]
 
 
-def _check_bins(run: xr.Dataset, bins: int) -> None:
-    """Refuse what is no run, and a figure without bins."""
+def _checked_bins(run: xr.Dataset, bins: int) -> int:
+    """Number of bins; what is no run is refused, and a figure without bins."""
     check_run(run)
-    check_number("bins", bins, least=1)
+    return check_whole("bins", bins, least=1)
 
 
 def _check_clusters(run: xr.Dataset, remedy: str) -> None:

@@ -78,6 +78,9 @@ def labelled_runs(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> dict
     """
     given = listed_runs(runs)
     labels = [str(label) for label in runs] if isinstance(runs, Mapping) else _labels(given)
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ConfigurationError(f"two runs have the label {label!r}; give each one of its own")
     return dict(zip(labels, given, strict=True))
 
 

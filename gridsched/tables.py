@@ -144,8 +144,9 @@ def table(
     Returns
     -------
     pandas.DataFrame
-        The measures of `gridsched.summarise` that are one number, NaN where a run does not have one. Units
-        are in the attribute `attrs["units"]` of the table, by column.
+        The measures of `gridsched.summarise` that are one number, NaN where a run does not have one, and
+        texts `{metric}_mean_reason` that say why a mean has no interval. Units are in the attribute
+        `attrs["units"]` of the table, by column.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gridsched as gs
 from gridsched.calibration.measures import explained
-from gridsched.comparison import NO_EFFECT_ALONE, compare, left_aside, recorded_excess, recorded_peak
+from gridsched.comparison import (
+    NO_EFFECT_ALONE,
+    compare,
+    left_aside,
+    recorded_excess,
+    recorded_peak,
+    what_each_changes,
+)
 from gridsched.errors import ConfigurationError
 from gridsched.figures.comparison import comparison, extremes
 from gridsched.forecasting.snapshot import recorded_timeline
 from gridsched.policies.local import named_policy
 from gridsched.systems.base import Site
 from gridsched.traces.sacct import read_accounting
+from tests.support.errors import each_refused
 from tests.support.fields import assert_fields
 from tests.support.logs import odd_log
 from tests.traces.test_sacct import export, line
@@ -147,6 +156,22 @@ def test_policies_by_name_and_a_cluster_by_its_processors() -> None:
 def test_what_cannot_be_compared_is_refused(cluster: Any, policies: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         compare(workload(), cluster, policies)
+
+
+def test_a_warm_up_is_a_share() -> None:
+    jobs, cluster = workload(), gs.Cluster(processors=4)
+    sites = {"now": Site(cluster=cluster, scheduler=named_policy("easy"))}
+    each_refused(
+        *(
+            (ConfigurationError, f"warm_up is {warm_up}; it must be at least 0 and below 1", call)
+            for warm_up in (-0.5, 1.0)
+            for call in (
+                partial(compare, jobs, cluster, ["easy"], warm_up=warm_up),
+                partial(gs.what_if, jobs, sites, warm_up=warm_up),
+                partial(what_each_changes, jobs, cluster, "easy", warm_up=warm_up),
+            )
+        )
+    )
 
 
 def test_users_and_groups_hold_all_that_is_known() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -113,6 +113,18 @@ def test_gantt_says_why_it_cannot_show_a_run(run: Any, problem: str) -> None:
         gs.plot.gantt(run)
 
 
+def test_gantt_shows_named_nodes_only_where_there_are_some() -> None:
+    run = made_up(3)
+    each_refused(
+        (ConfigurationError, "on which nodes jobs run", lambda: gs.plot.gantt(run, nodes=["zzz"])),
+        (
+            ConfigurationError,
+            "nodes has no effect on processors",
+            lambda: gs.plot.gantt(run, by="processors", nodes=["zzz"]),
+        ),
+    )
+
+
 def test_load_shows_exact_averages() -> None:
     run = made_up()
     figure, numbers = figures.load(run, [], 40)
@@ -159,6 +171,11 @@ def test_load_says_why_it_cannot_show_a_run() -> None:
             lambda: gs.plot.load(run, clusters=["west"]),
         ),
         (ConfigurationError, "bins is 0", lambda: gs.plot.load(run, bins=0)),
+        (
+            ConfigurationError,
+            "bins is 2.5; it must be a whole",
+            lambda: gs.plot.load(run, bins=cast(Any, 2.5)),
+        ),
         (
             ConfigurationError,
             "no job of this run was started",

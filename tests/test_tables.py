@@ -114,6 +114,7 @@ def test_runs_are_labelled_by_the_parameters_that_differ() -> None:
         (lambda run: gs.table(run), "this is one run; give several"),
         (lambda run: gs.table(cast(Any, 3)), "int is no list of runs"),
         (lambda run: gs.table([run, run]), "cannot be distinguished"),
+        (lambda run: gs.table(cast(Any, {1: run, "1": run})), "two runs have the label '1'"),
         (lambda run: gs.table([run], warm_up=2), "warm_up"),
     ],
 )

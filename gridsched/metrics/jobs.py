@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched import inference
-from gridsched.errors import ConfigurationError, check_number
+from gridsched.errors import ConfigurationError, check_number, check_whole
 from gridsched.workloads.usage import Steps, steps
 
 Floats = NDArray[np.float64]
@@ -255,11 +255,6 @@ def relaxations_of_queues(
     return error**-2 if found and error > 0 else np.nan
 
 
-def _check_interval(batches: int, confidence: float) -> None:
-    check_number("batches", batches, least=2)
-    check_number("confidence", confidence, above=0, below=1)
-
-
 # --- metrics of the system ------------------------------------------------------------------------
 
 
@@ -440,9 +435,10 @@ def summarise(
     ConfigurationError
         If warm-up and cool-down leave no jobs, or a number is out of range.
     """
-    _check_interval(batches, confidence)
+    batches = check_whole("batches", batches, least=2)
+    bins = check_whole("bins", bins, least=1)
+    check_number("confidence", confidence, above=0, below=1)
     _check_trim(warm_up, cool_down)
-    check_number("bins", bins, least=1)
     check_number("slowdown_threshold", slowdown_threshold, above=0)
     if since not in get_args(SinceName) or f"{since}_time" not in run:
         raise ConfigurationError(f"since is {since!r}; use submit, or eligible for a run with eligible_time")
