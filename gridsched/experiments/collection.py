@@ -273,7 +273,8 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
     name : str
         The measure.
     where
-        Labels of axes to keep, one or several of each; the axis stays a column.
+        Labels of axes to keep, one or several of each, or by scenario the one that is kept there; the axis
+        stays a column.
 
     Returns
     -------
@@ -282,9 +283,11 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
         and `number`, its weight where the measure is a mean over jobs (as a rule their number), else 1. Rows
         without a value are left out.
     """
+    by_scenario = {axis: labels for axis, labels in where.items() if isinstance(labels, Mapping)}
+    listed = where | {axis: dict.fromkeys(labels.values()) for axis, labels in by_scenario.items()}
     chosen = {
         axis: [labels] if isinstance(labels, str | int | float) else list(labels)
-        for axis, labels in where.items()
+        for axis, labels in listed.items()
     }
     array = study[name].sel({axis: labels for axis, labels in chosen.items() if axis in study[name].dims})
     known = measures().get(name)
@@ -296,7 +299,11 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
     frame = columns.to_dataframe().reset_index()
     if "replicate" not in frame:
         frame["replicate"] = 0
-    return frame[frame["value"].notna()].reset_index(drop=True)
+    kept = frame["value"].notna()
+    for axis, labels in by_scenario.items():
+        if axis in frame:
+            kept &= frame[axis] == frame["scenario"].map(labels)
+    return frame[kept].reset_index(drop=True)
 
 
 def measures_table(study: xr.Dataset) -> pd.DataFrame:

@@ -141,11 +141,11 @@ class ComparisonStudy(ReplicatedStudy):
 
     @property
     def usual(self) -> dict[str, Any]:
-        """Labels that figures of details show: workloads as they are, the first kind of estimates."""
+        """Labels that figures of details show: workloads as they are, the first kind of estimates of each."""
         usual = [run.label for run in self.runs if run.load == 1.0]
         where: dict[str, Any] = {"scenario": list(dict.fromkeys(usual)) or self.scenario_labels}
         several = any(len(self.estimates_in(each)) > 1 for each in self.scenarios)
-        return {**where, **({"estimates": self.all_estimates[0]} if several else {})}
+        return {**where, **({"estimates": self.first_estimates} if several else {})}
 
     @property
     def scenario_labels(self) -> list[str]:
@@ -156,6 +156,12 @@ class ComparisonStudy(ReplicatedStudy):
     def all_estimates(self) -> list[str]:
         """Kinds of estimates of all scenarios."""
         return list(dict.fromkeys(run.estimates for run in self.runs))
+
+    @property
+    def first_estimates(self) -> str | dict[str, str]:
+        """First kind of estimates of the scenarios; by their labels where they begin with different ones."""
+        first = {run.label: self.estimates_in(run.scenario)[0] for run in self.runs}
+        return first if len(set(first.values())) > 1 else self.all_estimates[0]
 
     def measuring(self, scenario: Any) -> Measuring:
         """How the runs of a scenario are measured."""
@@ -359,8 +365,10 @@ class ComparisonStudy(ReplicatedStudy):
 
     @property
     def effects_of_estimates(self) -> list[Specification]:
-        """Other estimates against the first kind, where a scenario has several."""
-        if not any(len(self.estimates_in(each)) > 1 for each in self.scenarios):
+        """Other estimates against the first kind, where a scenario has it and others."""
+        kinds = {run.label: self.estimates_in(run.scenario) for run in self.runs}
+        having = {label: own for label, own in kinds.items() if self.all_estimates[0] in own}
+        if all(len(own) == 1 for own in having.values()):
             return []
         return [
             Specification(
@@ -368,7 +376,7 @@ class ComparisonStudy(ReplicatedStudy):
                 form="ranking",
                 title="Effect of estimates",
                 measures=("response_time_mean",),
-                where={"scenario": self.usual["scenario"]},
+                where={"scenario": [label for label in self.usual["scenario"] if label in having]},
                 reference="estimates",
                 caption=f"Relative to the estimates {self.all_estimates[0]!r} under the same scheduler.",
                 finding="gridsched.presentation.grids:effects",
@@ -441,7 +449,7 @@ class ComparisonStudy(ReplicatedStudy):
                 form="distribution",
                 title="Distribution of wait times",
                 measures=("wait_time_quantile",),
-                where={"estimates": self.all_estimates[0]},
+                where={"estimates": self.first_estimates},
                 reference="",
             ),
             Specification(
@@ -450,7 +458,7 @@ class ComparisonStudy(ReplicatedStudy):
                 title="Bounded slowdown by job class",
                 measures=("bounded_slowdown_mean",),
                 lanes="group",
-                where={"estimates": self.all_estimates[0], "group": list(metrics.JOB_CLASSES[1:])},
+                where={"estimates": self.first_estimates, "group": list(metrics.JOB_CLASSES[1:])},
                 reference="scheduler",
             ),
         ]

@@ -35,7 +35,8 @@ class Specification:
     lanes : str
         In a ranking, the axis whose values lie side by side in a row.
     where : mapping
-        Labels of axes to keep, one or a list of each; the group is `all jobs` where none is given.
+        Labels of axes to keep, one or a list of each, or one for each scenario; the group is `all jobs` where
+        none is given.
     reference : {"scheduler", "scenario", "estimates", ""}
         What values are relative to: the reference scheduler of the study in the same scenario, the baseline
         of the scenario under the same scheduler, the first estimates of the study under the same scheduler,

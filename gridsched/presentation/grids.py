@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
 from gridsched.inference import IDENTICAL
-from gridsched.presentation.findings import facets_of, without_bounds
+from gridsched.presentation.findings import NOTHING, facets_of, without_bounds
 from gridsched.presentation.forms import MOST_PANELS
 from gridsched.presentation.sentences import (
     Attributes,
@@ -80,6 +80,8 @@ def flow_map(numbers: pd.DataFrame, specification: Specification, attributes: At
 
 def flows(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """Which scheduler moves most and least of the work, and which cluster sends most."""
+    if numbers.empty:
+        return NOTHING
     tables = flow_tables(numbers, specification.facets)
     if not tables:
         return ["No job ran elsewhere than at home."]

@@ -65,9 +65,8 @@ def ranking_table(
         Label of the reference.
     """
     own, known = first_measure(numbers)
-    if specification.lanes in own and own[specification.lanes].nunique() > 1:
-        own = own[own[specification.lanes] == own[specification.lanes].iloc[0]]
     own = own if "scenario" in own else own.assign(scenario="all")
+    own = _first_lanes(own, specification)
     scenarios = list(dict.fromkeys(own["scenario"]))
     compared = specification.reference == "scheduler" and specification.relation in own
     order = own[own["scenario"] == scenarios[0]]
@@ -117,6 +116,18 @@ def ranking_table(
     further = f"; {more} more scenario{'s' * (more > 1)} in the numbers" if more > 0 else ""
     marked = labels.index(reference) if reference in labels else -1
     return PageTable(f"{capital(known.words)} by scheduler{further}", header, rows, marked)
+
+
+def _first_lanes(numbers: pd.DataFrame, specification: Specification) -> pd.DataFrame:
+    """Rows of the first lane of each panel, which scenarios name where it is not the same of all."""
+    axis = specification.lanes
+    if axis not in numbers or numbers[axis].nunique() < 2:
+        return numbers
+    facets = numbers[specification.facets] if specification.facets in numbers else numbers["measure"]
+    own = numbers[numbers[axis] == numbers.groupby(facets)[axis].transform("first")]
+    if own[axis].nunique() == 1:
+        return own
+    return own.assign(scenario=own["scenario"].astype(str) + " (" + own[axis].astype(str) + ")")
 
 
 def _relative(row: Mapping[Any, Any], relation: str, known: Measure) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from gridsched import presentation
 from gridsched.experiments.specification import Specification
+from gridsched.presentation.findings import NOTHING
 from gridsched.presentation.grids import effects, flow_tables, gain_against_cost, of_users
 from tests.support.legibility import assert_legible
 
@@ -49,6 +50,8 @@ def test_a_map_says_who_moves_most_and_from_where() -> None:
     assert "users of a" in second
     still = flows(["a", "b"], local=np.eye(2))
     assert presentation.finding(FLOWS, still, ATTRIBUTES) == ["No job ran elsewhere than at home."]
+    nobody = pd.DataFrame(columns=["measure", "value"])
+    assert presentation.finding(FLOWS, nobody, ATTRIBUTES) == NOTHING
 
 
 @pytest.mark.parametrize(

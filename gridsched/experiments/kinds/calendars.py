@@ -338,7 +338,7 @@ class CalendarStudy(ComparisonStudy):
     @property
     def details(self) -> list[Specification]:
         """Other averages, classes of jobs, reservations, cost, and what clusters do for each other."""
-        first = {**self.usual, "estimates": self.all_estimates[0], "scheduler": self._plain}
+        first = {**self.usual, "estimates": self.first_estimates, "scheduler": self._plain}
         found = [
             Specification(
                 name="averages",
@@ -447,7 +447,7 @@ class CalendarStudy(ComparisonStudy):
                 measures=("slots_max", "touched_per_operation", "operations_per_job"),
                 facets="",
                 lanes="scenario",
-                where={"estimates": self.all_estimates[0], "scheduler": list(self._calendars)},
+                where={"estimates": self.first_estimates, "scheduler": list(self._calendars)},
                 reference="",
                 caption="Slots: the largest calendar. Operations: searches, changes and splits.",
             )

@@ -277,6 +277,21 @@ def test_local_policies_make_scenarios_with_the_first_as_baseline(folder: Path) 
     assert NASTY.split("\n")[0] in page.text
 
 
+def test_scenarios_of_other_estimates_are_shown_with_the_first_of_theirs(folder: Path) -> None:
+    first = {**STUDY["scenarios"][0], "estimates": ["requested", "actual"]}
+    study = study_from(
+        {**changed(STUDY, "scenarios.0", first), "schedulers": ["local", "s-i"], "policies": ["easy"]}
+    )
+    run_study(study, folder, 1, shown=True)
+    for figure in ("ranking", "messages", "users", "means"):
+        shown = numbers(folder, figure)[["scenario", "estimates"]].drop_duplicates()
+        assert shown.values.tolist() == [["drawn", "requested"], ["with-a-log", "actual"]]
+    assert "no values" not in said(folder, "flows-2")
+    assert set(numbers(folder, "estimates")["scenario"]) == {"drawn"}
+    build_report([study], folder / "report.html")
+    says(read_page(folder / "report.html").words, "drawn (requested)", "with-a-log (actual)")
+
+
 def test_an_ideal_machine_is_a_bound(folder: Path) -> None:
     dataset = run_study(study_from(STUDY), folder, 1, shown=True)
     ideal = dataset.sel(scheduler="ideal-srpt", scenario="drawn, easy", estimates="requested")
