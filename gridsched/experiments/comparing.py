@@ -174,7 +174,7 @@ class ComparisonStudy(ReplicatedStudy):
             bins=own.bins if self.shows_series else 0,
             long_run_time=classes.long,
             wide_processors=classes.wide,
-            think_time=reacting[0].think_time if reacting else 0,
+            think_time=reacting[0].think_time if reacting else None,
             sessions=reacting[0].sessions if reacting else "clock",
         )
 

@@ -47,8 +47,8 @@ class Measuring:
         Whether distributions of waits and slowdowns are kept.
     long_run_time, wide_processors : float, int
         See `gridsched.metrics.jobs.job_classes`.
-    think_time : int
-        Longest think time in a session, where users react; 0 where they do not.
+    think_time : int, optional
+        Longest think time in a session, where users react; by default they do not.
     sessions : str
         When sessions begin, where users react.
     borders : tuple of int
@@ -65,7 +65,7 @@ class Measuring:
     quantiles: bool = True
     long_run_time: float = metrics.LONG_RUN_TIME
     wide_processors: int = metrics.WIDE_PROCESSORS
-    think_time: int = 0
+    think_time: int | None = None
     sessions: str = "clock"
     borders: tuple[int, ...] = ()
     further: str = ""
@@ -98,12 +98,14 @@ def measured(
         each block; what is known of the whole run only stands at the first.
     """
     how = how or Measuring()
-    users = how.think_time > 0
+    # of a log in which no job follows another, jobs are eligible when they are submitted
+    reacts = how.think_time is not None and "eligible_time" in run
+    since: metrics.SinceName = "eligible" if reacts else "submit"
     members = _members(run, how, groups or {})
-    values = metrics.job_metrics(run, since="eligible" if users else "submit")
+    values = metrics.job_metrics(run, since=since)
     whole = _of_jobs(values, members, how)
     # to combine with what is empty takes as long as with anything else
-    summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further] if part]
+    summaries = [grouped(part) for part in [*_of_system(run, how, since), *further] if part]
     for part in summaries:
         whole = whole.combine_first(part)
     labels = list(
@@ -235,9 +237,9 @@ _ALLOCATED = {
 """Names of shares of the processors of clusters here."""
 
 
-def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Dataset]:
+def _of_system(run: xr.Dataset, how: Measuring, since: metrics.SinceName) -> list[xr.Dataset]:
     """What clusters did, job outcomes, and what the system of the scheduler measures."""
-    parts: list[xr.Dataset] = [_totals(run, how, users=users)]
+    parts: list[xr.Dataset] = [_totals(run, how, since)]
     scheduler = class_of(run)
     if run.attrs.get("scheme") == metrics.RECORDED or scheduler is None:
         return parts
@@ -248,17 +250,16 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
             run,
             warm_up=how.warm_up,
             cool_down=how.cool_down,
-            since="eligible" if users else "submit",
+            since=since,
         )
         # Utilisation is by allocated processors, of clusters as of the whole grid
         parts.append(summary.rename(_ALLOCATED))
     return [*parts, scheduler.measures(run), values_of(run), fates_of(run)]
 
 
-def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
+def _totals(run: xr.Dataset, how: Measuring, since: metrics.SinceName) -> xr.Dataset:
     """Measures of the whole run."""
     started = run["start_time"].to_numpy() != metrics.NOT_STARTED
-    since: metrics.SinceName = "eligible" if users else "submit"
     system = metrics.system_level(run, max(how.bins, 1), since)
     values: dict[str, Any] = {
         "rejected": float((~started).sum()),
@@ -271,7 +272,7 @@ def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
     }
     if how.blocks:
         values["relaxations"] = metrics.relaxations(run, since)
-    if users:
+    if how.think_time is not None:
         told = user_measures(run, think_time=how.think_time)
         # a session that begins by a clock goes on from one that lasted until then
         values |= {

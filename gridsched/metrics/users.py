@@ -28,7 +28,7 @@ def user_measures(run: xr.Dataset, *, think_time: int = THINK_TIME) -> dict[str,
     Parameters
     ----------
     run : xarray.Dataset
-        A run with `eligible_time`.
+        A run; jobs are eligible when they are submitted where it has no `eligible_time`.
     think_time : int
         Longest think time within a session [s].
 
@@ -69,15 +69,16 @@ def _as_recorded(run: xr.Dataset) -> Workload:
 
     Users of different homes are different: logs number theirs each by itself.
     """
-    v = {name: run[name].to_numpy() for name in ("eligible_time", "start_time", "end_time", "user")}
+    v = {name: run[name].to_numpy() for name in ("start_time", "end_time", "user")}
+    eligible = run["eligible_time" if "eligible_time" in run else "submit_time"].to_numpy()
     jobs = np.flatnonzero((v["start_time"] >= 0) & (v["user"] >= 0))
-    jobs = jobs[np.argsort(v["eligible_time"][jobs], kind="stable")]
+    jobs = jobs[np.argsort(eligible[jobs], kind="stable")]
     home = run["home_cluster"].to_numpy()[jobs] if "home_cluster" in run else np.zeros(len(jobs), np.int64)
     user = np.unique(np.stack([home, v["user"][jobs]]), axis=1, return_inverse=True)[1]
     return Workload(
         name="run",
-        submit_time=v["eligible_time"][jobs],
-        wait_time=(v["start_time"] - v["eligible_time"])[jobs],
+        submit_time=eligible[jobs],
+        wait_time=(v["start_time"] - eligible)[jobs],
         run_time=(v["end_time"] - v["start_time"])[jobs],
         requested_processors=np.ones(len(jobs), np.int64),
         user=user.reshape(-1),

@@ -32,6 +32,7 @@ def test_weeks_of_users_count_from_the_first_job_to_the_last_end() -> None:
     # the second user is there for half a week, though the last job that he submits ends first
     run = run_of((0, 0, WEEK, 1), (0, 0, WEEK // 2, 2), (10, 20, 30, 2), (5, -1, -1, 1), (0, 0, 9 * WEEK, -1))
     assert jobs_per_user_week(run) == pytest.approx(3 / 1.5)
+    assert jobs_per_user_week(run.drop_vars("eligible_time")) == pytest.approx(3 / 1.5)
 
 
 def test_users_of_different_homes_are_different() -> None:

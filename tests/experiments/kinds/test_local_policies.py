@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,9 +274,12 @@ def reacting(file: Path, **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("sessions", ["clock", "leave"])
-def test_waits_of_users_who_react_count_from_when_jobs_are_eligible(tmp_path: Path, sessions: str) -> None:
-    written = reacting(log_of(tmp_path), feedback={"think_time": 600, "sessions": sessions})
+@pytest.mark.parametrize(("sessions", "think_time"), [("clock", 600), ("leave", 600), ("think", 0)])
+def test_waits_of_users_who_react_count_from_when_jobs_are_eligible(
+    tmp_path: Path, sessions: str, think_time: int
+) -> None:
+    written = reacting(log_of(tmp_path), feedback={"think_time": think_time, "sessions": sessions})
+    written["scenarios"] = written["scenarios"][: 1 if sessions == "think" else 2]
     whole = run_study(study_from(written), tmp_path, 1)
     ((workload, cluster),) = results.grids_from_dataset(results.read(made(tmp_path, "once, replicate 0")))[0]
     assert workload.dependencies is not None
@@ -285,12 +289,23 @@ def test_waits_of_users_who_react_count_from_when_jobs_are_eligible(tmp_path: Pa
     assert float((own["wait_time_mean"] * own["jobs"]).sum() / own["jobs"].sum()) == pytest.approx(
         waits.mean()
     )
-    expected = user_measures(run, think_time=600)
+    expected = user_measures(run, think_time=think_time)
     first = own.isel(replicate=0)
     assert float(first["productivity"]) == pytest.approx(expected["productivity"])
     assert np.isfinite(float(first["jobs_per_session"])) == (sessions == "leave")
-    often = whole["productivity"].sel(scenario="often", scheduler="easy", group=ALL)
-    assert int(often.notnull().sum()) == 2
+    often = whole["productivity"].sel(scenario=whole["scenario"] == "often", scheduler="easy", group=ALL)
+    assert int(often.notnull().sum()) == (0 if sessions == "think" else 2)
+
+
+def test_where_no_user_has_two_jobs_nobody_reacts(tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    gs.write_swf(replace(gs.read_swf(log_of(tmp_path)), user=np.arange(300)), file)
+    written = reacting(file)
+    written["scenarios"] = written["scenarios"][:1]
+    whole = run_study(study_from(written), tmp_path, 1)
+    own = whole.sel(scenario="once", scheduler="easy", estimates="requested", group=ALL)
+    assert float(own["jobs"].sum()) == 300
+    assert float(own["productivity"].isel(replicate=0)) > 0
 
 
 def test_a_grid_says_it_for_all_clusters(tmp_path: Path) -> None:
