@@ -13,6 +13,7 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.experiments.captions import finding_file
+from gridsched.experiments.collection import AXES
 from gridsched.experiments.config import Study
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
@@ -80,7 +81,7 @@ def _ranking(
     knows = {label: scheduler_made(each).information for label, each in written.items()}
     for specification in specifications:
         if specification.form == "ranking" and specification.hue == "scheduler":
-            numbers = _numbers(folder / "figures" / f"{specification.name}.csv")
+            numbers = _numbers(folder / "figures" / f"{specification.name}.csv", specification)
             if len(numbers):
                 return ranking_table(numbers, specification, knows, str(dataset.attrs.get("reference", "")))
     return None
@@ -120,7 +121,7 @@ def figure_view(figure: Figure, folder: Path) -> dict[str, Any]:
     table = stem.with_name(f"{figure.name}.csv")
     text = finding_file(folder / "figures", figure.name).read_text(encoding="utf-8")
     sentences = [line for line in text.splitlines() if line]
-    numbers = _numbers(table)
+    numbers = _numbers(table, specification)
     return {
         "title": title,
         "sentences": sentences,
@@ -135,11 +136,13 @@ def figure_view(figure: Figure, folder: Path) -> dict[str, Any]:
     }
 
 
-def _numbers(path: Path) -> pd.DataFrame:
+def _numbers(path: Path, specification: Specification) -> pd.DataFrame:
     """Numbers of a figure; texts that are empty stay so."""
     if path.stat().st_size <= 1:
         return pd.DataFrame()
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a label may be "None" or "NA"
+    labels = dict.fromkeys((*AXES, specification.hue, specification.facets, specification.lanes), str)
+    # a label may be "None" or "NA", or look like a number
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=labels)
     texts = [name for name in table if str(name).endswith("reason")]
     return table.assign(**{str(name): table[name].astype(object).fillna("") for name in texts})
 
