@@ -524,7 +524,8 @@ class ComparisonStudy(ReplicatedStudy):
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
         own = self.metrics
-        trimmed = f"The first {own.warm_up:.0%} and the last {own.cool_down:.0%} of the jobs enter no mean."
+        ends = {"first": own.warm_up, "last": own.cool_down}
+        cut = " and the ".join(f"{end} {100 * share:.3g}%" for end, share in ends.items() if share)
         return [
             "Every schedule is verified: no processor twice, no start before submission, every job once.",
             _PASSES[getattr(self, "passes", "instant")],
@@ -532,7 +533,7 @@ class ComparisonStudy(ReplicatedStudy):
             if getattr(self, "kill", False)
             else "Jobs that outrun their estimate keep running; the estimate "
             + ("doubles." if self.overrun == "doubling" else "grows by fixed increments."),
-            *([trimmed] if own.warm_up or own.cool_down else []),
+            *([f"The {cut} of the jobs enter no mean."] if cut else []),
             f"Long jobs run more than {own.classes.long} s, wide jobs use more than "
             f"{own.classes.wide} processors; bounded slowdown has a threshold of 10 s.",
             *(f"{name}: {kind}." for name, kind in _kinds(self).items()),

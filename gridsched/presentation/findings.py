@@ -270,12 +270,12 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
     lines = []
     facets = facets_of(own, specification)
     for facet, part in facets[:MAX_FACETS]:
-        place = f"{name(facet)}: " if len(facets) > 1 else ""
         for who, first, last in _largest_change(part, specification, column):
             ends = [f"{_value(row[column], shown)} at {row[specification.x]:g}" for row in (first, last)]
             of = f" of {name(who)}" if str(who) else ""
             words = f"{known.words}{of}{', relative to the reference,' if compares else ''}"
-            lines.append(capital(f"{place}{words} is {ends[0]} and {ends[1]} ({parameter})."))
+            text = f"{words} is {ends[0]} and {ends[1]} ({parameter})."
+            lines.append(f"{name(facet)}: {text}" if len(facets) > 1 else capital(text))
     return lines or plain_ranking(own, specification)
 
 

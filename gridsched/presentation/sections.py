@@ -22,7 +22,7 @@ from gridsched.presentation.conditions import failures_told, outcome_table
 from gridsched.presentation.forms import MOST_BANDS
 from gridsched.presentation.numbers import units_word
 from gridsched.presentation.pitfalls import pitfalls
-from gridsched.presentation.sentences import known_measure, listed
+from gridsched.presentation.sentences import known_measure, listed, spanned
 from gridsched.presentation.tables import PageTable, narrow_table, ranking_table
 
 LARGEST_EMBEDDED_TABLE = 20_000
@@ -175,7 +175,7 @@ def caption(specification: Specification, numbers: pd.DataFrame) -> str:
         "distribution": f"Lines: share of jobs with at most this {measures}.",
         "series": f"Lines: {measures}, first replicate.",
     }
-    parts = [shown[form]] if form in shown else []
+    parts = [shown[form]] if form in shown and measures else []
     if form == "ranking" and relative:
         parts.append(
             "Filled: differs significantly, corrected for all comparisons of this study. "
@@ -184,6 +184,6 @@ def caption(specification: Specification, numbers: pd.DataFrame) -> str:
     elif form == "ranking" and "low" in numbers and numbers["low"].notna().any():
         parts.append("Bars: 95 % intervals.")
     if form in ("ranking", "response") and "number" in numbers and numbers["number"].max() > 1:
-        low, high = int(numbers["number"].min()), int(numbers["number"].max())
-        parts.append(f"{units_word(numbers).capitalize()}: {low if low == high else f'{low} to {high}'}.")
+        counts = numbers["number"].dropna().astype(int).tolist()
+        parts.append(f"{units_word(numbers).capitalize()}: {spanned(counts)}.")
     return " ".join([*parts, specification.caption]).strip()

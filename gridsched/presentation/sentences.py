@@ -6,7 +6,7 @@ only where the test of that very comparison, corrected for all that are shown wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,11 @@ def count(number_of: int, what: str = "") -> str:
     """A small count in words, with its noun: "two schedulers"."""
     text = _COUNTS[number_of] if 0 <= number_of < len(_COUNTS) else f"{number_of:,}"
     return f"{text} {what}{'' if number_of == 1 else 's'}" if what else text
+
+
+def spanned(counts: Collection[int]) -> str:
+    """Counts as one, or from the smallest to the largest: "60", "1 to 4"; nothing without any."""
+    return " to ".join(f"{each:,}" for each in sorted({min(counts), max(counts)})) if counts else ""
 
 
 def capital(text: str) -> str:

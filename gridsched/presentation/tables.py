@@ -12,7 +12,14 @@ from gridsched.experiments.specification import Specification
 from gridsched.inference import IDENTICAL
 from gridsched.metrics.measure import Measure
 from gridsched.presentation.numbers import units_word
-from gridsched.presentation.sentences import capital, estimate_text, first_measure, known_measure, name
+from gridsched.presentation.sentences import (
+    capital,
+    estimate_text,
+    first_measure,
+    known_measure,
+    name,
+    spanned,
+)
 
 MOST_SCENARIOS = 3
 """Scenarios with columns of their own in a ranking table; two where they have a comparison each."""
@@ -107,12 +114,12 @@ def ranking_table(
         header += [f"{known.words}{place}", *([f"{to}{place}"] if compared else [])]
     header += [units_word(own), *(["has to know"] if noted else [])]
     for label in labels:
-        cells, number = [label], ""
+        cells, counts = [label], []
         for scenario in scenarios:
             row = by.get((label, scenario))
-            number = f"{int(row['number']):,}" if row else number
+            counts += [int(row["number"])] if row else []
             cells += [value(label, scenario), *([relative(label, scenario)] if compared else [])]
-        rows.append([*cells, number, *([knows.get(label, "")] if noted else [])])
+        rows.append([*cells, spanned(counts), *([knows.get(label, "")] if noted else [])])
     further = f"; {more} more scenario{'s' * (more > 1)} in the numbers" if more > 0 else ""
     marked = labels.index(reference) if reference in labels else -1
     return PageTable(f"{capital(known.words)} by scheduler{further}", header, rows, marked)
@@ -158,7 +165,8 @@ def narrow_table(numbers: pd.DataFrame, specification: Specification) -> PageTab
     for row in numbers.head(MOST_ROWS).to_dict("records"):
         known = known_measure(str(row["measure"]))
         compared = pd.notna(row.get(relation))
-        first = ", ".join(name(row[column]) for column in columns) or known.words
+        labels = [name(row[column]) for column in columns if pd.notna(row[column])]
+        first = ", ".join(labels) or known.words
         words = [known.words] if several else []
         of = relation if compared else ""
         unit, share = _unit(of, known)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,6 +119,18 @@ def test_a_name_stands_for_all_schedulers_that_have_it() -> None:
     made, labels = expanded(["local", "s-i", several, {"name": "s-i", "scheduler": "s-i", "phi": [4, 5]}])
     assert len(made) == 6
     assert labels["s-i"] == ["s-i", *(f"s-i, phi {phi}" for phi in (2, 3, 4, 5))]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ({"warm_up": 0.005}, "The first 0.5% of the jobs enter no mean."),
+        ({"cool_down": 0.1}, "The last 10% of the jobs enter no mean."),
+        ({"warm_up": 0.1, "cool_down": 0.25}, "The first 10% and the last 25% of the jobs enter no mean."),
+    ],
+)
+def test_the_ends_that_are_cut_are_said(metrics: dict[str, float], told: str) -> None:
+    assert told in grid(metrics=metrics).conventions(xr.Dataset())
 
 
 BROKEN = st.recursive(

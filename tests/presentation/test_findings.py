@@ -103,6 +103,17 @@ def test_nothing_is_claimed_where_nothing_differs() -> None:
     assert sentences == ["No scheduler differs significantly from easy in mean wait time."]
 
 
+def test_a_scenario_is_named_as_it_is_where_a_sentence_begins_with_it() -> None:
+    rows = [("s", 1.0, 50.0), ("s", 2.0, 80.0), ("t", 1.0, 20.0), ("t", 2.0, 30.0)]
+    table = pd.DataFrame(rows, columns=["scenario", "k", "value"])
+    table = table.assign(scheduler="easy", measure="wait_time_mean")
+    over = Specification(name="k", form="response", title="K", measures=("wait_time_mean",), x="k")
+    first, _ = presentation.finding(over, table, {})
+    assert first == "s: mean wait time of easy is 50 s at 1 and 1.33 min at 2 (k)."
+    (alone,) = presentation.finding(over, table[table["scenario"] == "s"], {})
+    assert alone.startswith("Mean wait time of easy")
+
+
 def test_too_few_replicates_compare_nothing() -> None:
     _, sentences = said(study({"s": {"easy": [100.0], "a": [10.0]}}))
     assert len(sentences) == 1

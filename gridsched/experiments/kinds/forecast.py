@@ -197,7 +197,8 @@ class ForecastStudy(Study):
         made = zip(dataset["scenario"].values, dataset["forecasts_made"].values, strict=True)
         return [
             f"Futures continue under {dataset.attrs['policy']}; the second half of each log is judged.",
-            f"Replicates are {BLOCKS} consecutive parts of the forecasts that are judged.",
+            f"Replicates are up to {BLOCKS} consecutive parts of the forecasts that are judged, joined where "
+            "they depend on each other.",
             "A correction moves each quantile such that earlier forecasts whose outcome was known would have "
             "been right as often as its level says.",
             "Groups are ranges of the median forecast of the time until the start.",

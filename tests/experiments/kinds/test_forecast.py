@@ -117,7 +117,9 @@ def test_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
     good, bad = (kind.covered(numbers.assign(value=value), first, {})[0] for value in (0.8, 0.5))
     assert good.endswith("in two of two scenarios.")
     assert bad.endswith("in none of two scenarios.")
-    assert any("own, simulated starts" in line for line in study_of().conventions(dataset))
+    conventions = study_of().conventions(dataset)
+    assert any("own, simulated starts" in line for line in conventions)
+    assert any("up to 60 consecutive parts" in line for line in conventions)
 
 
 def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
