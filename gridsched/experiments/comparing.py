@@ -624,7 +624,7 @@ def lines_of(schedulers: Sequence[Written], key: str) -> dict[str, list[str]]:
         labels = [label_of(each) for each in several]
         if len({parameter_of(each, key) for each in several}) > 1:
             shared = [
-                re.sub(f"(?i){re.escape(f', {key} {given_parameters(each).get(key)}')}$", "", label)
+                re.sub(f"(?i){re.escape(f', {key} {given_parameters(each).get(key)}')}(?=,|$)", "", label)
                 for label, each in zip(labels, several, strict=True)
             ]
             lines[min(shared, key=len)] = labels

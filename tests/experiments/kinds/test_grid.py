@@ -173,6 +173,9 @@ def test_the_base_of_a_sweep_belongs_to_its_line(tmp_path: Path) -> None:
     loud = [{**each, "name": each["name"].upper()} for each in schedulers[1:3]]
     named = sweep(tmp_path, schedulers=["local", *loud])
     assert lines_of(named.schedulers, "phi") == {"SLOW": ["SLOW, PHI 600", "SLOW, PHI 900"]}
+    listed = {"name": "J", "scheduler": "easy", "reservations": [1, 2, 3], "order": ["fcfs", "shortest"]}
+    crossed = sweep(tmp_path, schedulers=["local", listed])
+    assert list(lines_of(crossed.schedulers, "reservations")) == ["J, order fcfs", "J, order shortest"]
     assert study.coordinates["scheduler"]["phi"] == {"s-i": 60, "slow, phi 600": 600, "slow, phi 900": 900}
     assert [each.name for each in study.specifications if each.name.startswith("response")] == [
         "response-phi"
