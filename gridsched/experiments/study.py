@@ -134,8 +134,14 @@ class SchedulerStudy(Study):
             return
         where = f"scenarios[{scenario.name}].baseline"
         check_known(where, name, [each.name for each in self.scenarios if each.baseline is None])
-        if self._jobs_of(scenario) != self._jobs_of(self.scenario(name)):
+        baseline = self.scenario(name)
+        if self._jobs_of(scenario) != self._jobs_of(baseline):
             raise ValueError(f"{where}: the jobs of {name!r} are others; only conditions may differ")
+        for what, labels in (("estimates", self.estimates_in), ("schedulers", self.labels_in)):
+            if not set(labels(scenario)).intersection(labels(baseline)):
+                raise ValueError(
+                    f"{where}: no {what} are those of {name!r}, which has {', '.join(labels(baseline))}"
+                )
 
     def _jobs_of(self, scenario: Any) -> Any:
         """What jobs of a scenario follow from, to tell whether two scenarios have the same."""

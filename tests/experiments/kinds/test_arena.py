@@ -331,6 +331,12 @@ def test_scenarios_share_what_does_not_depend_on_failures() -> None:
 # --- configuration --------------------------------------------------------------------------------
 
 
+def beside_baseline(**choice: Any) -> dict[str, Any]:
+    """Scenarios of which the second, with this choice, is compared with the first."""
+    first = {"name": "alike", "clusters": [M4, SAME], "schedulers": ["local", "central"]}
+    return {"scenarios": [first, {**first, "name": "other", "baseline": "alike", **choice}]}
+
+
 def test_runs_do_not_depend_on_the_other_schedulers() -> None:
     fewer = deepcopy(STUDY)
     fewer["schedulers"] = fewer["schedulers"][1:]
@@ -375,6 +381,8 @@ def test_a_function_of_the_user_is_part_of_the_key() -> None:
         ({"estimates": [{"share": 0.5, "deviation": 1}]}, "give exactly one of share, deviation"),
         ({"estimates": [{"share": 0.5}, {"share": 0.5}]}, "there twice"),
         ({"estimates": ["guessed"]}, "found 'guessed'"),
+        (beside_baseline(estimates=["clairvoyant"]), "no estimates are those of 'alike', which has requested"),
+        (beside_baseline(schedulers=["own"]), "no schedulers are those of 'alike', which has local, central"),
     ],
 )
 def test_mistakes(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
