@@ -98,7 +98,7 @@ def test_links_of_the_pages_lead_to_sections() -> None:
     assert {f"{page}.md" for page in document.PAGES} <= set(pages)
 
 
-def test_example_of_the_guide_is_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_the_guide_are_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guide = (REPOSITORY / "config" / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n# (\S+)\n(.+?)^```", guide, re.MULTILINE | re.DOTALL)
     for name, text in blocks:
@@ -109,7 +109,8 @@ def test_example_of_the_guide_is_good(tmp_path: Path, monkeypatch: pytest.Monkey
     config, studies = load_config("my-config.yaml")
     assert config.results == "results/mine"
     assert list(studies) == ["my-study"]
-    assert load_study("my-grid.yaml").name == "my-grid"
+    written = [name for name, text in blocks if text.startswith("name: ")]
+    assert [f"{load_study(name).name}.yaml" for name in written] == written
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: file.name)
