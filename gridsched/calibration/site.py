@@ -189,8 +189,7 @@ def site_of(workload: Workload, processors: int | Cluster, *, seen_outages: bool
     if queued < FEWEST_QUEUED:
         raise WorkloadError(
             f"{workload.name}: its first half holds no queueing ({queued:,} of {len(first):,} jobs waited "
-            f"more than {QUEUED // 60} minutes, at least {FEWEST_QUEUED} are needed); give a longer log, or "
-            "leave out --calibrate"
+            f"more than {QUEUED // 60} minutes, at least {FEWEST_QUEUED} are needed); give a longer log"
         )
     queues, queue = np.unique(workload.queue, return_inverse=True)
     on_nodes = None

@@ -110,7 +110,10 @@ def _compare(options: argparse.Namespace) -> None:
             trusted = calibrated.calibrate(setting, policies, options, log)
             told = calibrated.blocks(trusted, log, setting, policies, times)
         except WorkloadError as error:
-            told = [f"Cannot be calibrated: {error}.", "What was simulated without a calibration:"]
+            told = [
+                f"Cannot be calibrated: {error}, or leave out --calibrate.",
+                "What was simulated without a calibration:",
+            ]
         print()
         print_blocks(*told)
     with progress("simulating") as report:

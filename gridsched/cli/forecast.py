@@ -34,7 +34,7 @@ from gridsched.cli.printing import (
 )
 from gridsched.cli.runs import one_policy, prepared, refuse_beside, run_policy, unusual
 from gridsched.cli.sites import OF_SLURM_ALONE, add_site_file, configured, use_site
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, WorkloadError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -450,8 +450,11 @@ def _policy(
     beside = {"--simulated": options.simulated, "--policy": policies_given(options)}
     refuse_beside("--calibrate", beside | unusual(options, "estimates", "overrun"))
     size = part.state.processors if cluster is None else cluster
-    with progress("calibrating") as report:
-        return calibrate(workload, size, now=now, seed=options.seed, report=report)
+    try:
+        with progress("calibrating") as report:
+            return calibrate(workload, size, now=now, seed=options.seed, report=report)
+    except WorkloadError as error:
+        raise WorkloadError(f"{error}, or leave out --calibrate") from None
 
 
 def _lone_queue(options: argparse.Namespace) -> _Part:

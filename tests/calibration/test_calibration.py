@@ -256,7 +256,7 @@ def test_a_site_is_stored_whole(whole: LoggedSite) -> None:
 def test_a_log_without_queueing_is_refused() -> None:
     calm = log(600, seed=3)
     calm = replace(calm, wait_time=np.zeros(600, np.int64))
-    with pytest.raises(WorkloadError, match=r"holds no queueing .* leave out --calibrate") as caught:
+    with pytest.raises(WorkloadError, match=r"holds no queueing .*; give a longer log$") as caught:
         site_of(calm, 32)
     assert "\n" not in str(caught.value)
 

@@ -103,6 +103,6 @@ def test_options_that_do_not_go_together_are_one_line(busy: Path, capsys: pytest
 def test_what_cannot_be_calibrated_ends_with_the_figures(tmp_path: Path, printed: Callable[..., str]) -> None:
     write_swf(replace(log(600, seed=6), wait_time=np.zeros(600, np.int64)), tmp_path / "calm.swf")
     text = printed("compare", tmp_path / "calm.swf", "--policy", "easy,fcfs", "--calibrate")
-    says(text, "Cannot be calibrated", "holds no queueing", "--calibrate")
+    says(text, "Cannot be calibrated", "holds no queueing", "give a longer log, or leave out --calibrate.")
     plain = printed("compare", tmp_path / "calm.swf", "--policy", "easy,fcfs")
     assert row(text, "fcfs") == row(plain, "fcfs")

@@ -150,7 +150,7 @@ def test_past_forecasts_are_scored(tmp_path: Path, printed: Callable[..., str]) 
         ("{log} --at=-5 --simulated", "not within the log"),
         ("{log} --at 10", "no recorded waits"),
         ("{waits} --at 10 --calibrate --policy easy", "leave that out"),
-        ("{waits} --at 10 --calibrate", "no queueing"),
+        ("{waits} --at 10 --calibrate", "give a longer log, or leave out --calibrate"),
         ("{log} --at 10 --policy easy,fcfs", "takes one policy"),
         ("{log} --at 10 --simulated --job 3", "--job 3"),
         ("{log} --at 10 --history {queue}", "--history"),
