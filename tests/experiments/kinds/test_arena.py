@@ -349,10 +349,16 @@ def test_runs_do_not_depend_on_the_other_schedulers() -> None:
     assert len(theirs) < len(ours)
 
 
-@pytest.mark.parametrize(("key", "values"), [("policies", ["easy", "sjf", "fcfs"]), ("loads", [1.0, 2.0, 0.5])])
+@pytest.mark.parametrize(
+    ("key", "values"), [("policies", ["easy", "sjf", "fcfs"]), ("loads", [1.0, 2.0, 0.5])]
+)
 def test_a_second_policy_or_load_repeats_runs_and_a_third_does_not(key: str, values: list[Any]) -> None:
     one, two, three = (
-        {task.key for task in arena(**{"loads": [1.0], key: values[:number]}).experiment(1).tasks if task.labels}
+        {
+            task.key
+            for task in arena(**{"loads": [1.0], key: values[:number]}).experiment(1).tasks
+            if task.labels
+        }
         for number in (1, 2, 3)
     )
     assert not one & two
@@ -391,7 +397,10 @@ def test_a_function_of_the_user_is_part_of_the_key() -> None:
         ({"estimates": [{"share": 0.5, "deviation": 1}]}, "give exactly one of share, deviation"),
         ({"estimates": [{"share": 0.5}, {"share": 0.5}]}, "there twice"),
         ({"estimates": ["guessed"]}, "found 'guessed'"),
-        (beside_baseline(estimates=["clairvoyant"]), "no estimates are those of 'alike', which has requested"),
+        (
+            beside_baseline(estimates=["clairvoyant"]),
+            "no estimates are those of 'alike', which has requested",
+        ),
         (beside_baseline(schedulers=["own"]), "no schedulers are those of 'alike', which has local, central"),
     ],
 )
