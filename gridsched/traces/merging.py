@@ -30,7 +30,8 @@ def merge_workloads(
     Returns
     -------
     merged : Workload
-        All jobs, with the job numbers of their logs, which may repeat.
+        All jobs, with the numbers of jobs, users, groups and queues of their logs, which may repeat: where
+        users of two logs have the same number, policies that look at users take them for one.
     origin : int64[n]
         Index of the workload that each job comes from.
 
