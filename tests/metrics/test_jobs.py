@@ -226,7 +226,7 @@ def test_neither_the_clock_nor_the_order_of_the_jobs_matters(
     moved = metrics.summarise(run_dataset(later), batches=2)
     moved["bin_time"] = moved["bin_time"] - shift
     distinct = len({job.submit for job in jobs}) == len(jobs)
-    parts = ("batch", "mean_low", "mean_high")
+    parts = ("batch", "mean_low", "mean_high", "mean_reason")
     unordered = ["batch_jobs", *(f"{name}_{part}" for name in metrics.METRICS for part in parts)]
     # Jobs of one instant may change places, and then they may come into another batch.
     ignored = [] if distinct else unordered

@@ -98,7 +98,7 @@ def mark_tested(t: Any, r: Any, j: int, nodes: Any, here: Any) -> None:
         available = able = 0
         for node in range(len(here)):
             quiet = t.idle[node] != 0 if job["whole"] else t.alone[node] == 0
-            available += r.usable[node] != 0 and quiet
+            available += here[node] != 0 and r.completing[node] == 0 and quiet
             able += here[node] & t.suits[job["kind"], node]
         if available >= job["nodes"]:
             mark(t, r, here, job)
