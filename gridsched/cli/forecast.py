@@ -107,7 +107,7 @@ def add(commands: Any) -> None:
         type=positive_integer,
         default=_WITHIN,
         metavar="S",
-        help="seconds within which the probability of a start is given (default: 3600)",
+        help=f"seconds within which the probability of a start is given (default: {_WITHIN})",
     )
     group.add_argument(
         "--futures",
@@ -212,16 +212,15 @@ def _forecast(options: argparse.Namespace) -> None:
 
 def _refuse_unused(options: argparse.Namespace, *, is_lone: bool) -> None:
     """Refuse options that have no effect: recorded waits are not simulated, a queue alone is no log."""
-    unused: dict[str, object] = {}
+    kind, unused = "recorded waits (without --simulated)", dict[str, object]()
     if not options.simulated:
         unused = unusual(options) | {"--speed": options.speed != 1, "--preceding": options.preceding}
     if is_lone:
-        names = ("nodes", "node_type", "month", "jobs", "time_zone")
-        unused |= {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
+        kind = "a queue without --history"
+        unused |= {"--nodes": options.nodes, "--node-type": options.node_type}
+        unused |= {"--month": options.month, "--jobs": options.jobs, "--timezone": options.time_zone}
     for option, given in unused.items():
         if given:
-            kind = "a queue without --history" if is_lone else "recorded waits (without --simulated)"
-            option = option.replace("time-zone", "timezone")
             raise ConfigurationError(f"{option}: has no effect on forecasts of {kind}; leave it out")
 
 
@@ -238,7 +237,7 @@ def _asked(parts: Sequence[_Part], options: argparse.Namespace) -> list[_Part]:
         state = part.state
         if not isinstance(state, Snapshot):
             assert part.now is not None
-            if part.now < int(state.jobs["submit"].min()):
+            if not (state.jobs["submit"] <= part.now).any():
                 waiting.append(set())  # nobody has come to this one yet
                 continue
             state = state.at(part.now)
@@ -335,8 +334,7 @@ def _score_of(part: _Part, local: LocalPolicy, options: argparse.Namespace) -> l
     timeline, workload = part.state, part.workload
     assert isinstance(timeline, Timeline)
     assert workload is not None
-    submit = timeline.jobs["submit"]
-    if not ((timeline.jobs["start"] > submit) & (submit < submit[-1])).any():
+    if not timeline.has_waited(int(timeline.jobs["submit"].max(initial=0))):
         return []
     policy = _policy(part, local, options, None)
     instants, futures = effort_for(policy)

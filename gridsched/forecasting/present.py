@@ -174,7 +174,7 @@ def forecast(
         raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
     learned = _NOTHING_LEARNED
     instants, drawn = effort_for(chosen)
-    if timeline is not None and _somebody_waited(timeline, snapshot.now):
+    if timeline is not None and timeline.has_waited(snapshot.now):
         earlier = make_forecasts(
             timeline,
             chosen,
@@ -201,12 +201,6 @@ def forecast(
 def effort_for(policy: LocalPolicy | Replayed) -> tuple[int, int]:
     """Earlier times to learn from, unless a number is given, and simulated futures of each."""
     return EFFORT_ON_NODES if isinstance(policy, PolicyOnNodes) else EFFORT
-
-
-def _somebody_waited(timeline: Timeline, now: int) -> bool:
-    """Whether any job has waited before a time."""
-    jobs = timeline.jobs
-    return bool(((jobs["submit"] < now) & (jobs["start"] > jobs["submit"])).any())
 
 
 def _learned(earlier: Forecasts, now: int) -> _Learned:
@@ -285,8 +279,9 @@ def _dataset(
     waiting = snapshot.past[snapshot.waiting]
     starts = snapshot.now + quantiles_of(ensemble, levels)
     whole = np.where(np.isfinite(starts), np.round(starts), _NOT_YET).astype(np.int64)
-    soon = np.asarray((ensemble <= within).mean(axis=1) if ensemble.shape[1] else np.zeros(len(waiting)))
-    if learned.forest is not None:
+    if learned.forest is None:
+        soon = np.asarray((ensemble <= within).mean(axis=1))
+    else:
         soon = probability_within(ensemble, within)
     expected = made.expected if len(waiting) else np.empty(0, np.int64)
     return xr.Dataset(

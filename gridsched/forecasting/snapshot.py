@@ -114,6 +114,11 @@ class Timeline:
         """When the last job ended [s]."""
         return int(self.jobs["end"].max())
 
+    def has_waited(self, before: int) -> bool:
+        """Whether any job has waited before a time [s]."""
+        submit = self.jobs["submit"]
+        return bool(((submit < before) & (self.jobs["start"] > submit)).any())
+
     def at(self, now: int) -> Snapshot:
         """What was known at a time.
 

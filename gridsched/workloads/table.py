@@ -388,10 +388,10 @@ def _date(unix: float, time_zone: str | None) -> str:
 
 
 def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return left.dtype == right.dtype and np.array_equal(left, right)
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+    if isinstance(left, np.ndarray) != isinstance(right, np.ndarray):
         return False
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and np.array_equal(left, right)
     return bool(left == right)
 
 
